@@ -1,0 +1,274 @@
+//! A delivery: one notification on one channel to one address slot, the only thing with a stored
+//! state. Its whole life is decided by [`crate::step`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::{DeliveryId, Key, NotificationId};
+use crate::lane::{ChannelKind, Lane, named_enum};
+use crate::outcome::Why;
+use crate::time::{UnixMs, duration_ms};
+use crate::timeline::{Happened, Hop, Timeline};
+
+named_enum!(
+    /// What a deferred delivery waits for.
+    DeferWhy {
+        /// The wait after a failed attempt.
+        Retry = "retry",
+        /// The lane's retry budget is used up.
+        Budget = "budget",
+        /// The provider asked everybody, or this recipient, to wait.
+        Pace = "pace",
+        /// The provider's circuit is open.
+        Breaker = "breaker",
+    }
+);
+
+named_enum!(
+    /// Why a person has to decide.
+    ParkWhy {
+        /// Sent as often as allowed without a clear answer: it may have arrived.
+        MayHaveArrived = "may_have_arrived",
+        /// Every allowed attempt was definitely not accepted.
+        AttemptsExhausted = "attempts_exhausted",
+        /// Workers died while it was the only thing they held.
+        Poison = "poison",
+        /// A repeat would have carried another message than the first.
+        Drift = "drift",
+        /// The provider's answer is one that nobody has described.
+        UnrecognisedAnswer = "unrecognised_answer",
+    }
+);
+
+/// The states, and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    Scheduled {
+        until: UnixMs,
+    },
+    Queued,
+    Deferred {
+        until: UnixMs,
+        why: DeferWhy,
+    },
+    Sending {
+        fence: u64,
+    },
+    /// The provider has it. Final once `ended_at` is set.
+    Accepted,
+    Delivered,
+    Bounced,
+    Failed,
+    Expired,
+    Suppressed,
+    Cancelled,
+    Superseded,
+    /// At most once: it may have arrived, and is never sent again by itself.
+    Unknown,
+    Parked {
+        why: ParkWhy,
+    },
+}
+
+named_enum!(
+    /// A state's name, for the API, labels and indexes.
+    StateName {
+        Scheduled = "scheduled",
+        Queued = "queued",
+        Deferred = "deferred",
+        Sending = "sending",
+        Accepted = "accepted",
+        Delivered = "delivered",
+        Bounced = "bounced",
+        Failed = "failed",
+        Expired = "expired",
+        Suppressed = "suppressed",
+        Cancelled = "cancelled",
+        Superseded = "superseded",
+        Unknown = "unknown",
+        Parked = "parked",
+    }
+);
+
+impl State {
+    #[must_use]
+    pub const fn name(&self) -> StateName {
+        match self {
+            Self::Scheduled { .. } => StateName::Scheduled,
+            Self::Queued => StateName::Queued,
+            Self::Deferred { .. } => StateName::Deferred,
+            Self::Sending { .. } => StateName::Sending,
+            Self::Accepted => StateName::Accepted,
+            Self::Delivered => StateName::Delivered,
+            Self::Bounced => StateName::Bounced,
+            Self::Failed => StateName::Failed,
+            Self::Expired => StateName::Expired,
+            Self::Suppressed => StateName::Suppressed,
+            Self::Cancelled => StateName::Cancelled,
+            Self::Superseded => StateName::Superseded,
+            Self::Unknown => StateName::Unknown,
+            Self::Parked { .. } => StateName::Parked,
+        }
+    }
+
+    /// Waits in the due index for a claim.
+    #[must_use]
+    pub const fn waiting(&self) -> bool {
+        matches!(self, Self::Scheduled { .. } | Self::Queued | Self::Deferred { .. })
+    }
+}
+
+/// Somebody's wish that no further attempt be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+pub enum Stop {
+    Cancel { by: String, why: String },
+    Supersede { by_version: i64 },
+}
+
+/// The stored record of a delivery. A store keeps it whole and compares `rev` on every write;
+/// the claim (fence, nonce, lease) is the store's own and stands beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub id: DeliveryId,
+    pub notification: NotificationId,
+    pub channel: ChannelKind,
+    /// Names the address within the notification (`to`, `cc/0`), never the address.
+    pub slot: String,
+    pub class: String,
+    pub lane: Lane,
+    pub tenant: String,
+    #[serde(flatten)]
+    pub state: State,
+    /// Grows with every write; a write that was decided on an older one is refused.
+    pub rev: u64,
+    /// Number of the current send, from 1.
+    pub send: u32,
+    /// Calls within the current send whose outcome is recorded.
+    pub attempts: u32,
+    /// Unknown outcomes within the current send.
+    pub unknowns: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_unknown_at: Option<UnixMs>,
+    /// An earlier call of the current send may have had its effect.
+    pub maybe_sent: bool,
+    /// Claims within the current send that lapsed, and those of them alone in their batch.
+    pub lapses: u32,
+    pub lapses_alone: u32,
+    /// At most once: the current attempt is recorded as made.
+    pub spent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    pub created_at: UnixMs,
+    /// When it may next be claimed (waiting states).
+    pub due_at: UnixMs,
+    pub expires_at: UnixMs,
+    /// How long a claim of it lasts unless renewed.
+    #[serde(rename = "lease_ms", with = "duration_ms")]
+    pub lease: Duration,
+    /// Set once, by the transition into an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<UnixMs>,
+    /// Accepted, and a receipt may come until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt_until: Option<UnixMs>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_ref: Option<String>,
+    /// Hex SHA-256 of the rendered message before signing; a repeat must match it.
+    pub content_hash: String,
+    /// The address for people to recognise: `a…@example.com`.
+    pub address_mask: String,
+    /// Keyed hash of the normalised address, hex; for searching.
+    pub address_hash: String,
+    /// Why the last attempt ended as it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Why>,
+    /// Keys of the latest operators' actions, so that a repeated click is recognised.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Key>,
+    pub timeline: Timeline,
+}
+
+/// What a plan decides about a new delivery; the rest of the record starts empty.
+#[derive(Clone, Debug)]
+pub struct NewDelivery {
+    pub notification: NotificationId,
+    pub channel: ChannelKind,
+    pub slot: String,
+    pub class: String,
+    pub lane: Lane,
+    pub tenant: String,
+    pub created_at: UnixMs,
+    pub send_at: Option<UnixMs>,
+    pub expires_at: UnixMs,
+    pub lease: Duration,
+    pub content_hash: String,
+    pub address_mask: String,
+    pub address_hash: String,
+    pub via: Hop,
+}
+
+impl Delivery {
+    /// A delivery nobody has tried yet: scheduled where `send_at` lies ahead, queued otherwise.
+    #[must_use]
+    pub fn new(plan: NewDelivery) -> Self {
+        let due_at = plan.send_at.map_or(plan.created_at, |at| at.max(plan.created_at));
+        let state = if due_at > plan.created_at { State::Scheduled { until: due_at } } else { State::Queued };
+        let mut timeline = Timeline::default();
+        timeline.push(plan.created_at, Happened::Accepted { via: plan.via });
+        Self {
+            id: DeliveryId::of(plan.notification, plan.channel.name(), &plan.slot),
+            notification: plan.notification,
+            channel: plan.channel,
+            slot: plan.slot,
+            class: plan.class,
+            lane: plan.lane,
+            tenant: plan.tenant,
+            state,
+            rev: 0,
+            send: 1,
+            attempts: 0,
+            unknowns: 0,
+            first_unknown_at: None,
+            maybe_sent: false,
+            lapses: 0,
+            lapses_alone: 0,
+            spent: false,
+            stop: None,
+            created_at: plan.created_at,
+            due_at,
+            expires_at: plan.expires_at,
+            lease: plan.lease,
+            ended_at: None,
+            receipt_until: None,
+            provider_ref: None,
+            content_hash: plan.content_hash,
+            address_mask: plan.address_mask,
+            address_hash: plan.address_hash,
+            last: None,
+            actions: Vec::new(),
+            timeline,
+        }
+    }
+
+    /// Nothing but a receipt, a person or a purge touches it any more.
+    #[must_use]
+    pub const fn ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// Whether an earlier call of the current send may have had its effect.
+    #[must_use]
+    pub const fn may_have_arrived(&self) -> bool {
+        self.maybe_sent || self.spent
+    }
+
+    /// The third and every later claim of one delivery runs alone, so that a poison message can
+    /// take nobody else down with it and proves itself by what it does alone.
+    #[must_use]
+    pub const fn claim_alone(&self) -> bool {
+        self.lapses >= 2
+    }
+}

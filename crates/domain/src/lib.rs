@@ -1,0 +1,28 @@
+//! Belfry's pure core: it decides, it never does.
+//!
+//! Nothing here reads a clock, draws a random number, logs, or touches a store or a network.
+//! Callers pass the time and the dice in (`Env`) and carry out what comes back (`Transition`).
+
+pub mod admission;
+pub mod breaker;
+pub mod budget;
+pub mod class;
+pub mod delivery;
+pub mod explain;
+pub mod key;
+pub mod lane;
+pub mod notification;
+pub mod outcome;
+pub mod retry;
+pub mod step;
+pub mod time;
+pub mod timeline;
+
+pub use class::{Class, Order};
+pub use delivery::{Delivery, State};
+pub use key::{DeliveryId, Key, KeyKind, NotificationId, child_key};
+pub use lane::{ChannelKind, Lane, Priority};
+pub use notification::Notification;
+pub use outcome::{Outcome, Why, WhyCode};
+pub use step::{Env, Event, Transition, step};
+pub use time::UnixMs;

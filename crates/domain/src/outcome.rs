@@ -1,0 +1,199 @@
+//! What an attempt told us: a closed set. A time-out is never "not sent"; an unrecognised answer
+//! is never success.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lane::named_enum;
+use crate::time::duration_ms;
+
+named_enum!(
+    /// Why an attempt ended as it did; a metric label, so nothing here is open-ended.
+    WhyCode {
+        /// The provider said yes.
+        Ok = "ok",
+        /// Refused for good: the content or the sender.
+        ContentRefused = "content_refused",
+        /// Refused for good: policy (spam, block list, relay denied).
+        PolicyRefused = "policy_refused",
+        /// The mailbox, token or number does not exist (any more).
+        NoSuchRecipient = "no_such_recipient",
+        /// The address needs something that the other side does not offer (SMTPUTF8).
+        NotSupported = "not_supported",
+        /// A content part could not be rendered.
+        RenderFailed = "render_failed",
+        /// Too large for the provider.
+        TooLarge = "too_large",
+        /// The provider asked us to come back (4yz, greylisting, 503 that says so).
+        TryLater = "try_later",
+        /// The provider's rate limit.
+        RateLimited = "rate_limited",
+        /// No connection, or lost before anything that counts was sent.
+        Unreachable = "unreachable",
+        /// The secure connection could not be made.
+        TlsFailed = "tls_failed",
+        /// Silence before anything that counts was sent.
+        TimedOutBefore = "timed_out_before",
+        /// Our own login or key was refused: nobody's message is at fault.
+        CredentialRefused = "credential_refused",
+        /// Silence after the message had left.
+        TimedOutAfter = "timed_out_after",
+        /// Cut after the message had left.
+        CutAfter = "cut_after",
+        /// The worker gave up at shutdown with the call open.
+        ShutDown = "shut_down",
+        /// The attempt's code panicked with the call open.
+        Panicked = "panicked",
+        /// The worker's lease ran out, or it died; whether it had called is not known.
+        WorkerDied = "worker_died",
+        /// The answer is none that we know.
+        Unrecognised = "unrecognised",
+        /// The lease no longer covered the call, so it was not made.
+        LeaseLost = "lease_lost",
+        /// The provider knows nothing of it.
+        LookedUpAbsent = "looked_up_absent",
+    }
+);
+
+/// A reason and, where there are any, the provider's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    pub code: WhyCode,
+    /// The provider's answer, addresses masked and cut to 200 characters by the channel.
+    /// For the timeline only: never a log, a label or an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+impl Why {
+    #[must_use]
+    pub const fn new(code: WhyCode) -> Self {
+        Self { code, answer: None }
+    }
+
+    #[must_use]
+    pub fn said(code: WhyCode, answer: impl Into<String>) -> Self {
+        Self { code, answer: Some(answer.into()) }
+    }
+}
+
+named_enum!(
+    /// How far a throttle reaches.
+    ThrottleScope {
+        /// This recipient only.
+        Recipient = "recipient",
+        /// Everything through this provider.
+        Provider = "provider",
+        /// Our login or key at this provider is refused: the circuit opens until it is mended.
+        Credential = "credential",
+    }
+);
+
+/// The closed set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The provider has it. Never called delivered.
+    Accepted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_ref: Option<String>,
+        why: Why,
+    },
+    /// Refused for good.
+    Refused { why: Why },
+    /// Refused for good because the recipient is gone: suppresses the address.
+    RecipientGone { why: Why },
+    /// Definitely not accepted, worth another call.
+    NotAccepted {
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_ms")]
+        retry_after: Option<Duration>,
+        why: Why,
+    },
+    /// Definitely not accepted, and others would not be either until `after` has passed.
+    Throttled {
+        #[serde(with = "duration_ms")]
+        after: Duration,
+        scope: ThrottleScope,
+        why: Why,
+    },
+    /// It may or may not have happened.
+    Unknown { why: Why },
+}
+
+named_enum!(
+    /// An outcome's name without its details, for labels and timelines.
+    OutcomeKind {
+        Accepted = "accepted",
+        Refused = "refused",
+        RecipientGone = "recipient_gone",
+        NotAccepted = "not_accepted",
+        Throttled = "throttled",
+        Unknown = "unknown",
+    }
+);
+
+impl Outcome {
+    #[must_use]
+    pub const fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Accepted { .. } => OutcomeKind::Accepted,
+            Self::Refused { .. } => OutcomeKind::Refused,
+            Self::RecipientGone { .. } => OutcomeKind::RecipientGone,
+            Self::NotAccepted { .. } => OutcomeKind::NotAccepted,
+            Self::Throttled { .. } => OutcomeKind::Throttled,
+            Self::Unknown { .. } => OutcomeKind::Unknown,
+        }
+    }
+
+    #[must_use]
+    pub const fn why(&self) -> &Why {
+        match self {
+            Self::Accepted { why, .. }
+            | Self::Refused { why }
+            | Self::RecipientGone { why }
+            | Self::NotAccepted { why, .. }
+            | Self::Throttled { why, .. }
+            | Self::Unknown { why } => why,
+        }
+    }
+}
+
+/// What a channel can do about a repeated call, declared by every adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatGuard {
+    /// The provider recognises our key for this long.
+    Key(Duration),
+    /// The provider can be asked whether it has the message.
+    Lookup,
+    /// A second copy replaces the first on the device.
+    Collapse,
+    /// A second copy is a second copy (with the same Message-ID, where there is one).
+    None,
+}
+
+/// What a look-up at the provider found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Looked {
+    Found {
+        provider_ref: Option<String>,
+    },
+    /// Not there yet; lists lag, so this is not *absent*.
+    NotYet,
+    Absent,
+}
+
+mod optional_ms {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub fn serialize<S: Serializer>(value: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
+        value.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)).serialize(out)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(input)?.map(Duration::from_millis))
+    }
+}

@@ -1,0 +1,539 @@
+//! The whole policy: one pure function from a delivery and what happened to it, to the delivery as
+//! it is next and the facts to tell. What it returns is written by one conditional write; nothing
+//! else anywhere decides about a state.
+
+use std::time::Duration;
+
+use crate::admission::Verdict;
+use crate::class::Class;
+use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
+use crate::key::Key;
+use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
+use crate::retry;
+use crate::time::UnixMs;
+use crate::timeline::{ClaimMark, Happened, ReceiptKind, Resolution};
+
+/// A worker died this often while holding nothing but this delivery: it is parked as poison.
+pub const POISON_LAPSES: u32 = 3;
+/// An answer nobody has described is tried once more, then a person looks.
+const UNRECOGNISED_ATTEMPTS: u32 = 2;
+/// Providers' lists lag: this long after an empty look comes the next one.
+const NEXT_LOOK: Duration = Duration::from_secs(60);
+/// So many operators' actions are remembered per delivery.
+const ACTIONS_KEPT: usize = 8;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Decided before the call. `Verdict::Call` changes nothing.
+    Admitted(Verdict),
+    /// Not now, for a reason outside the delivery.
+    Held {
+        until: UnixMs,
+        why: DeferWhy,
+    },
+    /// The claim is given back; no call was started.
+    Released,
+    /// The message cannot be made.
+    Uncallable(Why),
+    /// The message would not be the one that may have arrived already.
+    Drifted,
+    /// The provider was called.
+    Called {
+        claim: ClaimMark,
+        outcome: Outcome,
+        took: Duration,
+    },
+    /// The provider was asked about an earlier call.
+    LookedUp(Looked),
+    /// The claim ran out. `alone`: it was the only one in its batch.
+    Lapsed {
+        claim: ClaimMark,
+        alone: bool,
+    },
+    /// A worker whose claim was taken over tells how its call ended.
+    Stale {
+        claim: ClaimMark,
+        outcome: Outcome,
+    },
+    StopAsked(Stop),
+    Receipt(ReceiptKind),
+    ReceiptWindowClosed,
+    Redrive {
+        by: String,
+        action: Key,
+        after_send: u32,
+    },
+    SendAgain {
+        by: String,
+        action: Key,
+        after_send: u32,
+    },
+    Resolve {
+        by: String,
+        action: Key,
+        to: Resolution,
+        why: String,
+    },
+}
+
+/// What the decision needs from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Env {
+    pub now: UnixMs,
+    /// Uniform over all of `u64`.
+    pub jitter: u64,
+    /// Whether this provider ever sends receipts.
+    pub receipts: bool,
+    pub guard: RepeatGuard,
+}
+
+/// What follows. `next` is written where the stored `rev` is still the one it was decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    pub next: Delivery,
+    pub facts: Vec<StepFact>,
+}
+
+/// What there is to tell, once the write is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepFact {
+    Attempted {
+        outcome: OutcomeKind,
+        why: WhyCode,
+        took: Duration,
+    },
+    /// The call followed an outcome that was unknown.
+    Resent,
+    UnknownOutcome {
+        why: WhyCode,
+    },
+    /// `for_`: how long after accept.
+    Ended {
+        state: StateName,
+        for_: Duration,
+    },
+    Lapsed {
+        may_have_sent: bool,
+    },
+    StaleReport {
+        outcome: OutcomeKind,
+    },
+    ReceiptApplied {
+        kind: ReceiptKind,
+    },
+}
+
+/// Why nothing follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// It has happened before: the answer is success.
+    Repeat,
+    /// Not possible in this state.
+    NotNow(StateName),
+    /// The caller saw an older send.
+    SendMoved { current: u32 },
+    /// A receipt before the record of its call: to be held and brought again.
+    Early,
+}
+
+/// Decides what follows from `event`.
+///
+/// # Errors
+/// [`Rejected`] where the delivery stays as it is.
+pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Result<Transition, Rejected> {
+    let mut draft = Draft { next: delivery.clone(), facts: Vec::new(), class, env };
+    match event {
+        Event::Admitted(verdict) => draft.admitted(verdict)?,
+        Event::Held { until, why } => draft.sending().map(|_| draft.defer(until, why))?,
+        Event::Released => draft.released()?,
+        Event::Uncallable(why) => draft.uncallable(why)?,
+        Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
+        Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
+        Event::LookedUp(looked) => draft.looked_up(looked)?,
+        Event::Lapsed { claim, alone } => draft.lapsed(claim, alone)?,
+        Event::Stale { claim, outcome } => draft.stale(claim, &outcome),
+        Event::StopAsked(stop) => draft.stop_asked(stop)?,
+        Event::Receipt(kind) => draft.receipt(kind)?,
+        Event::ReceiptWindowClosed => draft.receipt_window_closed()?,
+        Event::Redrive { by, action, after_send } => draft.redrive(by, action, after_send)?,
+        Event::SendAgain { by, action, after_send } => draft.send_again(by, action, after_send)?,
+        Event::Resolve { by, action, to, why } => draft.resolve(by, action, to, why)?,
+    }
+    draft.next.rev += 1;
+    Ok(Transition { next: draft.next, facts: draft.facts })
+}
+
+struct Draft<'a> {
+    next: Delivery,
+    facts: Vec<StepFact>,
+    class: &'a Class,
+    env: Env,
+}
+
+impl Draft<'_> {
+    fn rejected(&self) -> Rejected {
+        Rejected::NotNow(self.next.state.name())
+    }
+
+    /// The fence, where a claim holds it.
+    fn sending(&self) -> Result<u64, Rejected> {
+        match self.next.state {
+            State::Sending { fence } => Ok(fence),
+            _ => Err(self.rejected()),
+        }
+    }
+
+    fn end(&mut self, state: State) {
+        self.next.state = state;
+        self.next.ended_at = Some(self.env.now);
+        self.next.receipt_until = None;
+        self.next.timeline.push(self.env.now, Happened::Ended { state: state.name() });
+        let for_ = self.env.now.since(self.next.created_at);
+        self.facts.push(StepFact::Ended { state: state.name(), for_ });
+    }
+
+    /// Never past the expiry: at that moment it comes up once more, to expire visibly.
+    fn defer(&mut self, until: UnixMs, why: DeferWhy) {
+        let until = until.min(self.next.expires_at).max(self.env.now);
+        self.next.spent = false;
+        self.next.state = State::Deferred { until, why };
+        self.next.due_at = until;
+        self.next.timeline.push(self.env.now, Happened::Deferred { until, why });
+    }
+
+    fn queue(&mut self) {
+        self.next.state = State::Queued;
+        self.next.due_at = self.env.now;
+    }
+
+    fn stop(&mut self, stop: &Stop) {
+        self.end(match stop {
+            Stop::Cancel { .. } => State::Cancelled,
+            Stop::Supersede { .. } => State::Superseded,
+        });
+    }
+
+    /// Ends it if somebody asked for that meanwhile.
+    fn stopped_meanwhile(&mut self) -> bool {
+        let Some(stop) = self.next.stop.clone() else { return false };
+        self.stop(&stop);
+        true
+    }
+
+    fn admitted(&mut self, verdict: Verdict) -> Result<(), Rejected> {
+        self.sending()?;
+        match verdict {
+            Verdict::Call => return Err(Rejected::Repeat),
+            Verdict::Expire => self.end(State::Expired),
+            Verdict::Stop(stop) => {
+                self.next.stop = Some(stop.clone());
+                self.stop(&stop);
+            }
+        }
+        Ok(())
+    }
+
+    fn released(&mut self) -> Result<(), Rejected> {
+        self.sending()?;
+        if !self.stopped_meanwhile() {
+            self.next.spent = false;
+            self.queue();
+        }
+        Ok(())
+    }
+
+    fn uncallable(&mut self, why: Why) -> Result<(), Rejected> {
+        self.sending()?;
+        self.next.last = Some(why);
+        self.end(State::Failed);
+        Ok(())
+    }
+
+    fn called(&mut self, claim: ClaimMark, outcome: Outcome, took: Duration) -> Result<(), Rejected> {
+        if self.sending()? != claim.fence {
+            return Err(self.rejected());
+        }
+        // A throttle is about the provider or our rate, never about this message.
+        if !matches!(outcome, Outcome::Throttled { .. }) {
+            self.next.attempts += 1;
+        }
+        if self.next.maybe_sent {
+            self.facts.push(StepFact::Resent);
+        }
+        let why = outcome.why().clone();
+        self.facts.push(StepFact::Attempted { outcome: outcome.kind(), why: why.code, took });
+        self.next.timeline.push(
+            self.env.now,
+            Happened::Attempt {
+                send: self.next.send,
+                attempt: self.next.attempts,
+                claim,
+                outcome: outcome.kind(),
+                why: why.clone(),
+                took,
+            },
+        );
+        self.next.last = Some(why.clone());
+        match outcome {
+            Outcome::Accepted { provider_ref, .. } => self.accepted(provider_ref),
+            Outcome::Refused { .. } => self.end(State::Failed),
+            Outcome::RecipientGone { .. } => self.end(State::Bounced),
+            Outcome::NotAccepted { retry_after, .. } => self.not_accepted(retry_after, why.code),
+            Outcome::Throttled { after, scope, .. } => self.throttled(after, scope),
+            Outcome::Unknown { .. } => self.unknown(why.code),
+        }
+        Ok(())
+    }
+
+    fn accepted(&mut self, provider_ref: Option<String>) {
+        self.next.provider_ref = provider_ref.or(self.next.provider_ref.take());
+        if self.env.receipts {
+            self.next.state = State::Accepted;
+            self.next.ended_at = None;
+            self.next.receipt_until = Some(self.env.now.plus(self.class.receipt_window));
+        } else {
+            self.end(State::Accepted);
+        }
+    }
+
+    fn not_accepted(&mut self, asked: Option<Duration>, why: WhyCode) {
+        if self.stopped_meanwhile() {
+            return;
+        }
+        if why == WhyCode::Unrecognised && self.next.attempts >= UNRECOGNISED_ATTEMPTS {
+            self.end(State::Parked { why: ParkWhy::UnrecognisedAnswer });
+        } else if self.next.attempts >= self.class.retry.max_attempts {
+            // At least once is never lost: a person decides. At most once may end here.
+            let exhausted = if self.next.maybe_sent { ParkWhy::MayHaveArrived } else { ParkWhy::AttemptsExhausted };
+            self.end(if self.class.at_most_once() { State::Failed } else { State::Parked { why: exhausted } });
+        } else {
+            self.retry(asked);
+        }
+    }
+
+    fn retry(&mut self, asked: Option<Duration>) {
+        let wait = retry::wait(&self.class.retry, self.next.attempts, asked, self.env.jitter);
+        self.defer(self.env.now.plus(wait), DeferWhy::Retry);
+    }
+
+    fn throttled(&mut self, after: Duration, scope: ThrottleScope) {
+        if self.stopped_meanwhile() {
+            return;
+        }
+        let wait = retry::wait(&self.class.retry, 1, Some(after), self.env.jitter);
+        let why = match scope {
+            ThrottleScope::Recipient | ThrottleScope::Provider => DeferWhy::Pace,
+            ThrottleScope::Credential => DeferWhy::Breaker,
+        };
+        self.defer(self.env.now.plus(wait), why);
+    }
+
+    fn unknown(&mut self, why: WhyCode) {
+        self.next.unknowns += 1;
+        self.maybe_sent();
+        self.facts.push(StepFact::UnknownOutcome { why });
+        if self.class.at_most_once() {
+            self.end(State::Unknown);
+        } else if self.stopped_meanwhile() {
+        } else if self.next.attempts >= self.class.retry.max_attempts
+            || (self.next.unknowns > self.class.resend_limit && !self.provider_remembers())
+        {
+            self.end(State::Parked { why: ParkWhy::MayHaveArrived });
+        } else {
+            self.retry(None);
+        }
+    }
+
+    fn maybe_sent(&mut self) {
+        self.next.maybe_sent = true;
+        self.next.first_unknown_at.get_or_insert(self.env.now);
+    }
+
+    /// Within the provider's own window a repeat under the same key is no second copy.
+    fn provider_remembers(&self) -> bool {
+        match self.env.guard {
+            RepeatGuard::Key(window) => {
+                self.next.first_unknown_at.is_some_and(|first| self.env.now.since(first) < window)
+            }
+            RepeatGuard::Lookup | RepeatGuard::Collapse | RepeatGuard::None => false,
+        }
+    }
+
+    fn looked_up(&mut self, looked: Looked) -> Result<(), Rejected> {
+        self.sending()?;
+        let found = matches!(looked, Looked::Found { .. });
+        self.next.timeline.push(self.env.now, Happened::LookedUp { found });
+        match looked {
+            Looked::Found { provider_ref } => self.accepted(provider_ref),
+            Looked::NotYet => self.defer(self.env.now.plus(NEXT_LOOK), DeferWhy::Retry),
+            // It never arrived, so the next call is no repeat. The claim goes on under the new rev.
+            Looked::Absent => self.next.maybe_sent = false,
+        }
+        Ok(())
+    }
+
+    fn lapsed(&mut self, claim: ClaimMark, alone: bool) -> Result<(), Rejected> {
+        self.sending()?;
+        let may_have_sent = !self.class.at_most_once() || self.next.spent;
+        self.next.lapses += 1;
+        self.next.lapses_alone += u32::from(alone);
+        self.next.timeline.push(self.env.now, Happened::Lapsed { claim, may_have_sent });
+        self.facts.push(StepFact::Lapsed { may_have_sent });
+        if may_have_sent {
+            self.maybe_sent();
+            self.next.last = Some(Why::new(WhyCode::WorkerDied));
+            self.facts.push(StepFact::UnknownOutcome { why: WhyCode::WorkerDied });
+        }
+        if self.next.spent {
+            self.end(State::Unknown);
+        } else if self.stopped_meanwhile() {
+        } else if self.next.lapses_alone >= POISON_LAPSES {
+            self.end(State::Parked { why: ParkWhy::Poison });
+        } else {
+            self.queue();
+        }
+        Ok(())
+    }
+
+    /// A stale worker settles nothing. But what it saw is true of its own call, and where nobody
+    /// holds the delivery an acceptance is one.
+    fn stale(&mut self, claim: ClaimMark, outcome: &Outcome) {
+        let kind = outcome.kind();
+        let why = outcome.why().clone();
+        self.next.timeline.push(self.env.now, Happened::StaleReport { claim, outcome: kind, why });
+        self.facts.push(StepFact::StaleReport { outcome: kind });
+        let open = self.next.state.waiting() || matches!(self.next.state, State::Unknown | State::Parked { .. });
+        match outcome {
+            Outcome::Accepted { provider_ref, .. } if open => self.accepted(provider_ref.clone()),
+            _ => {}
+        }
+    }
+
+    fn stop_asked(&mut self, stop: Stop) -> Result<(), Rejected> {
+        if self.next.stop.is_some() {
+            return Err(Rejected::Repeat);
+        }
+        if let Stop::Cancel { by, why } = &stop {
+            let asked = Happened::StopAsked { by: by.clone(), why: why.clone() };
+            self.next.timeline.push(self.env.now, asked);
+        }
+        self.next.stop = Some(stop.clone());
+        match self.next.state {
+            // The call may be under way. No further one starts: the settle sees the wish.
+            State::Sending { .. } => Ok(()),
+            state if state.waiting() => {
+                self.stop(&stop);
+                Ok(())
+            }
+            _ => Err(self.rejected()),
+        }
+    }
+
+    fn receipt(&mut self, kind: ReceiptKind) -> Result<(), Rejected> {
+        let told = Happened::Receipt { kind };
+        if self.next.timeline.entries.iter().any(|entry| entry.happened == told) {
+            return Err(Rejected::Repeat);
+        }
+        let proves = self.next.maybe_sent && self.next.state.waiting();
+        let takes = match self.next.state {
+            State::Accepted | State::Delivered | State::Bounced | State::Unknown | State::Parked { .. } => true,
+            _ => proves,
+        };
+        if !takes {
+            // Before the record of its own call, which is still under way or was lost.
+            let early = self.next.state.waiting() || matches!(self.next.state, State::Sending { .. });
+            return Err(if early { Rejected::Early } else { self.rejected() });
+        }
+        self.next.timeline.push(self.env.now, told);
+        self.facts.push(StepFact::ReceiptApplied { kind });
+        match (kind, self.next.state) {
+            // Never backwards: accepted < delivered < bounced.
+            (ReceiptKind::Delivered, State::Delivered | State::Bounced) | (ReceiptKind::Bounced, State::Bounced) => {}
+            (ReceiptKind::Delivered, _) => self.end(State::Delivered),
+            (ReceiptKind::Bounced, _) => self.end(State::Bounced),
+            (ReceiptKind::Seen | ReceiptKind::Complained, _) => {}
+        }
+        Ok(())
+    }
+
+    fn receipt_window_closed(&mut self) -> Result<(), Rejected> {
+        match (self.next.state, self.next.receipt_until) {
+            (State::Accepted, Some(until)) if self.env.now >= until => {
+                self.end(State::Accepted);
+                Ok(())
+            }
+            _ => Err(self.rejected()),
+        }
+    }
+
+    /// Recognises a repeated action and remembers a new one.
+    fn action(&mut self, action: Key) -> Result<(), Rejected> {
+        if self.next.actions.contains(&action) {
+            return Err(Rejected::Repeat);
+        }
+        if self.next.actions.len() == ACTIONS_KEPT {
+            self.next.actions.remove(0);
+        }
+        self.next.actions.push(action);
+        Ok(())
+    }
+
+    fn reopen(&mut self) {
+        self.next.attempts = 0;
+        self.next.unknowns = 0;
+        self.next.lapses = 0;
+        self.next.lapses_alone = 0;
+        self.next.spent = false;
+        self.next.stop = None;
+        self.next.ended_at = None;
+        self.next.receipt_until = None;
+        let fresh = self.env.now.plus(self.class.expiry);
+        self.next.expires_at = self.next.expires_at.max(fresh);
+        self.queue();
+    }
+
+    fn redrive(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
+        self.action(action)?;
+        if self.next.send != after_send {
+            return Err(Rejected::SendMoved { current: self.next.send });
+        }
+        if !matches!(self.next.state, State::Failed | State::Parked { .. }) {
+            return Err(self.rejected());
+        }
+        self.next.timeline.push(self.env.now, Happened::Redriven { by });
+        self.reopen();
+        Ok(())
+    }
+
+    fn send_again(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
+        self.action(action)?;
+        if self.next.send != after_send {
+            return Err(Rejected::SendMoved { current: self.next.send });
+        }
+        // In flight already: opening another send now would race the current one.
+        if self.next.state.waiting() || matches!(self.next.state, State::Sending { .. }) {
+            return Err(self.rejected());
+        }
+        self.next.send += 1;
+        self.next.maybe_sent = false;
+        self.next.first_unknown_at = None;
+        self.next.provider_ref = None;
+        self.next.timeline.push(self.env.now, Happened::SentAgain { by, send: self.next.send });
+        self.reopen();
+        Ok(())
+    }
+
+    fn resolve(&mut self, by: String, action: Key, to: Resolution, why: String) -> Result<(), Rejected> {
+        self.action(action)?;
+        if !matches!(self.next.state, State::Unknown | State::Parked { .. }) {
+            return Err(self.rejected());
+        }
+        self.next.timeline.push(self.env.now, Happened::Resolved { by, to, why });
+        self.end(match to {
+            Resolution::Delivered => State::Delivered,
+            Resolution::Failed => State::Failed,
+        });
+        Ok(())
+    }
+}

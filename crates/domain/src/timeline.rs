@@ -1,0 +1,145 @@
+//! What happened to a delivery, in order, for people to read. Bounded: a timeline keeps its
+//! beginning and its end.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::delivery::{DeferWhy, StateName};
+use crate::lane::named_enum;
+use crate::outcome::{OutcomeKind, Why};
+use crate::time::{UnixMs, duration_ms};
+
+named_enum!(
+    /// Where a repeat was caught, or an intent came in.
+    Hop {
+        /// The same request over HTTP again.
+        Http = "http",
+        /// The same item in a batch.
+        Batch = "batch",
+        /// The same business key under a fresh header key.
+        Unique = "unique",
+        /// The same redrive, send-again or other action.
+        Action = "action",
+        /// A worker whose claim had been taken over.
+        Fence = "fence",
+        /// A provider's callback again.
+        Receipt = "receipt",
+    }
+);
+
+named_enum!(
+    /// A provider's later word.
+    ReceiptKind {
+        Delivered = "delivered",
+        Bounced = "bounced",
+        Seen = "seen",
+        Complained = "complained",
+    }
+);
+
+named_enum!(
+    /// What a person decided about an unknown or parked delivery.
+    Resolution {
+        Delivered = "delivered",
+        Failed = "failed",
+    }
+);
+
+/// Whose claim an entry speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimMark {
+    pub worker: String,
+    pub fence: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Happened {
+    Accepted {
+        via: Hop,
+    },
+    /// One call to the provider.
+    Attempt {
+        send: u32,
+        attempt: u32,
+        claim: ClaimMark,
+        outcome: OutcomeKind,
+        why: Why,
+        #[serde(with = "duration_ms")]
+        took: Duration,
+    },
+    /// A claim lapsed. `may_have_sent` unless the record proves that no call was made.
+    Lapsed {
+        claim: ClaimMark,
+        may_have_sent: bool,
+    },
+    /// A worker whose claim had been taken over reported; evidence, not a settle.
+    StaleReport {
+        claim: ClaimMark,
+        outcome: OutcomeKind,
+        why: Why,
+    },
+    Deferred {
+        until: UnixMs,
+        why: DeferWhy,
+    },
+    LookedUp {
+        found: bool,
+    },
+    StopAsked {
+        by: String,
+        why: String,
+    },
+    Receipt {
+        kind: ReceiptKind,
+    },
+    Redriven {
+        by: String,
+    },
+    SentAgain {
+        by: String,
+        send: u32,
+    },
+    Resolved {
+        by: String,
+        to: Resolution,
+        why: String,
+    },
+    Ended {
+        state: StateName,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub at: UnixMs,
+    #[serde(flatten)]
+    pub happened: Happened,
+}
+
+/// At most [`Timeline::LIMIT`] entries; what falls out of the middle is counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    pub entries: Vec<Entry>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl Timeline {
+    pub const LIMIT: usize = 64;
+    const HEAD: usize = 16;
+
+    pub fn push(&mut self, at: UnixMs, happened: Happened) {
+        if self.entries.len() >= Self::LIMIT {
+            self.entries.remove(Self::HEAD);
+            self.left_out += 1;
+        }
+        self.entries.push(Entry { at, happened });
+    }
+}

@@ -1,0 +1,1 @@
+//! The composition: the only place that names concrete stores and channels.

@@ -1,0 +1,5 @@
+//! Providers. Each one file or folder: its configuration, a pure `classify`, and `send`. Knows the
+//! ports and the domain; never a store, a metric or an HTTP status of ours.
+
+pub mod outbox;
+pub mod smtp;

@@ -1,0 +1,1 @@
+//! The provider that keeps messages for the developer to look at, and misbehaves on request.

@@ -1,0 +1,3 @@
+//! Email by SMTP.
+
+pub mod config;

@@ -1,0 +1,1 @@
+//! Configuration: TOML over embedded defaults, environment over both; checked whole before anything starts.

@@ -1,0 +1,132 @@
+//! What is frozen at accept: where the message goes and what it is made from. Rendering reads
+//! nothing else, so a repeat after any crash renders the same.
+
+use belfry_domain::ChannelKind;
+use belfry_domain::notification::TemplateRef;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::ports::message::{Address, Attachment, Mailbox};
+
+/// Kept as one JSON text beside the record, and purged before it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Inputs {
+    pub to: To,
+    pub source: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locale: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct To {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bcc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<Address>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Device>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Address>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Address>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// `apns`, `fcm` or `web_push`.
+    pub kind: ChannelKind,
+    /// The token, or for web push the subscription's JSON text.
+    pub token: Address,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Source {
+    Template {
+        template: TemplateRef,
+        /// The caller's own JSON text: numbers keep every digit.
+        data: Box<RawValue>,
+    },
+    Inline(Box<Inline>),
+}
+
+/// Content given in the request itself.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inline {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reply_to: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sms: Option<String>,
+    /// The caller's own JSON text, verbatim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Box<RawValue>>,
+}
+
+impl To {
+    /// Every address slot on `channel`, in order. A mail's Cc and Bcc are slots of their own: one
+    /// recipient per transaction, so that each has its own outcome.
+    #[must_use]
+    pub fn slots(&self, channel: ChannelKind) -> Vec<(String, Address)> {
+        let one = |slot: &str, address: Option<&Address>| {
+            address.map(|it| (slot.to_owned(), it.clone())).into_iter().collect()
+        };
+        match channel {
+            ChannelKind::Email => {
+                let Some(to) = &self.email else { return Vec::new() };
+                let numbered = |name: &'static str, boxes: &[Mailbox]| {
+                    boxes
+                        .iter()
+                        .enumerate()
+                        .map(|(at, one)| (format!("{name}/{at}"), one.email.clone()))
+                        .collect::<Vec<_>>()
+                };
+                let mut slots = vec![("to".to_owned(), to.email.clone())];
+                slots.extend(numbered("cc", &self.cc));
+                slots.extend(numbered("bcc", &self.bcc));
+                slots
+            }
+            ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => self
+                .devices
+                .iter()
+                .enumerate()
+                .filter(|(_, device)| device.kind == channel)
+                .map(|(at, device)| (format!("device/{at}"), device.token.clone()))
+                .collect(),
+            ChannelKind::Sms => one("phone", self.phone.as_ref()),
+            ChannelKind::Webhook => one("webhook", self.webhook.as_ref()),
+            ChannelKind::Chat => one("chat", self.chat.as_ref()),
+            ChannelKind::Inbox => {
+                self.recipient.iter().map(|id| ("recipient".to_owned(), Address(id.clone()))).collect()
+            }
+        }
+    }
+}

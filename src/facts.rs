@@ -1,0 +1,82 @@
+//! What there is to tell: one enum, each member one log line and one metric. The only place that
+//! logs and counts. Labels come from enums and configured names; never a recipient, an id or a
+//! provider's words.
+
+use std::time::Duration;
+
+use belfry_domain::breaker::OpenWhy;
+use belfry_domain::outcome::OutcomeKind;
+use belfry_domain::step::StepFact;
+use belfry_domain::timeline::Hop;
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A new intent is durable.
+    IntentAccepted {
+        notification: NotificationId,
+        class: String,
+        deliveries: usize,
+    },
+    /// A repeat was recognised; `age` since the first copy, `window` how long it would have been.
+    RepeatCaught {
+        notification: NotificationId,
+        hop: Hop,
+        age: Duration,
+        window: Duration,
+    },
+    /// The same key came with another body.
+    FingerprintMismatch {
+        notification: NotificationId,
+        hop: Hop,
+    },
+    /// A step's own fact, after its write.
+    Stepped {
+        delivery: DeliveryId,
+        class: String,
+        channel: ChannelKind,
+        provider: String,
+        fact: StepFact,
+    },
+    /// A settle was refused by the fence.
+    SettleRefused {
+        delivery: DeliveryId,
+        outcome: OutcomeKind,
+    },
+    /// A task panicked; its claim goes on by lapse.
+    TaskPanicked {
+        task: &'static str,
+    },
+    CircuitOpened {
+        provider: String,
+        why: OpenWhy,
+    },
+    CircuitClosed {
+        provider: String,
+    },
+    /// A store call failed; `verb` is the port's method.
+    StoreUnavailable {
+        verb: &'static str,
+    },
+    StoreRecovered,
+    Purged {
+        contents: u32,
+        records: u32,
+        tombstones: u32,
+    },
+    Reloaded,
+    ReloadRefused {
+        problem: String,
+    },
+    HttpAnswered {
+        route: &'static str,
+        method: &'static str,
+        status: u16,
+        took: Duration,
+    },
+}
+
+/// Takes facts. One real implementation (log and metrics) and the simulation's.
+pub trait FactSink: Send + Sync + 'static {
+    fn record(&self, fact: &Fact);
+}

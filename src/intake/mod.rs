@@ -1,0 +1,1 @@
+//! The one door: every way in ends at `accept`.

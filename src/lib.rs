@@ -1,0 +1,16 @@
+//! Belfry: one intent, one effect, whatever is repeated on the way.
+//!
+//! `docs/ARCHITECTURE.md` is the map of this crate.
+
+pub mod app;
+pub mod channel;
+pub mod cli;
+pub mod config;
+pub mod content;
+pub mod engine;
+pub mod facts;
+pub mod http;
+pub mod intake;
+pub mod ports;
+pub mod store;
+pub mod telemetry;

@@ -1,0 +1,55 @@
+//! What an installation keeps besides deliveries: its secret, its API keys, its frozen templates.
+
+use async_trait::async_trait;
+use belfry_domain::UnixMs;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Can {
+    Send,
+    Read,
+    Admin,
+}
+
+/// An API key as stored: the key itself was shown once and is not here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Public name of the key: `key_` and 12 hex digits.
+    pub id: String,
+    pub tenant: String,
+    pub environment: String,
+    /// Idempotency keys are scoped by it.
+    pub namespace: String,
+    pub can: Vec<Can>,
+    /// Hex SHA-256 of the whole key (random, so a plain hash is enough).
+    pub hash: String,
+    pub created_at: UnixMs,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<UnixMs>,
+}
+
+#[async_trait]
+pub trait ApiKeys: Send + Sync + 'static {
+    /// Stores it; the same id again replaces nothing and succeeds.
+    async fn create(&self, key: ApiKey) -> Result<(), StoreError>;
+    /// The key with this hash, revoked or not.
+    async fn by_hash(&self, hash: &str) -> Result<Option<ApiKey>, StoreError>;
+    /// Oldest first, at most 1,000.
+    async fn list(&self) -> Result<Vec<ApiKey>, StoreError>;
+    /// Whether there was such a key. A revoked key stays listed; revoking twice keeps the first time.
+    async fn revoke(&self, id: &str, now: UnixMs) -> Result<bool, StoreError>;
+}
+
+#[async_trait]
+pub trait Installation: Send + Sync + 'static {
+    /// The secret that keys fingerprints and address hashes. Whoever asks first stores `fresh`;
+    /// everybody gets the stored one.
+    async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError>;
+    /// Keeps a template's files under their content-addressed version.
+    async fn keep_template(&self, version: &str, files: &str) -> Result<(), StoreError>;
+    async fn template(&self, version: &str) -> Result<Option<String>, StoreError>;
+}

@@ -1,0 +1,80 @@
+//! A provider that messages go out through. It knows no store, no metrics, no HTTP status of ours:
+//! it makes one call and says, out of a closed set, what came of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use belfry_domain::outcome::{Looked, RepeatGuard};
+use belfry_domain::timeline::ReceiptKind;
+use belfry_domain::{DeliveryId, Outcome};
+
+use super::message::Outgoing;
+
+/// Whether the claim still covers a call: asked on the worker's own clock, never over the network.
+pub trait LeaseGate: Send + Sync {
+    fn covers(&self) -> bool;
+}
+
+/// The claim no longer covers the call; nothing irrevocable may be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseLost;
+
+/// One call under a claim.
+#[derive(Clone)]
+pub struct Call {
+    gate: Arc<dyn LeaseGate>,
+    committed: Arc<AtomicBool>,
+}
+
+impl Call {
+    #[must_use]
+    pub fn new(gate: Arc<dyn LeaseGate>) -> Self {
+        Self { gate, committed: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// To be called right before the first byte that could have an effect (the request, the final
+    /// dot). On `Err` the channel stops and answers `NotAccepted` with [`WhyCode::LeaseLost`]
+    /// (`belfry_domain::WhyCode`): a worker that slept through its lease sends nothing.
+    ///
+    /// # Errors
+    /// [`LeaseLost`] once the claim has run out.
+    pub fn commit(&self) -> Result<(), LeaseLost> {
+        if !self.gate.covers() {
+            return Err(LeaseLost);
+        }
+        self.committed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether a call that is broken off now may have had its effect.
+    #[must_use]
+    pub fn committed(&self) -> bool {
+        self.committed.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+pub trait Channel: Send + Sync + 'static {
+    /// What this provider can do about a repeated call.
+    fn repeat_guard(&self) -> RepeatGuard;
+
+    /// Whether receipts ever come.
+    fn receipts(&self) -> bool;
+
+    /// Makes one call and classifies what came of it. Has its own deadline for every wait. May be
+    /// dropped at any await point and must leave nothing half-done for the next call.
+    async fn send(&self, out: &Outgoing, call: &Call) -> Outcome;
+
+    /// Asks the provider about an earlier call; only where the guard is `Lookup`.
+    async fn look_up(&self, _out: &Outgoing) -> Looked {
+        Looked::NotYet
+    }
+}
+
+/// A provider's later word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub delivery: DeliveryId,
+    pub kind: ReceiptKind,
+}

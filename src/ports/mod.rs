@@ -1,0 +1,24 @@
+//! The traits between the rooms: one per concern, each with a contract suite under
+//! `tests/it/contract`. Knows the domain and nothing else of Belfry.
+
+pub mod admin;
+pub mod channel;
+pub mod clock;
+pub mod deliveries;
+pub mod message;
+pub mod outbox;
+pub mod policy;
+pub mod span;
+
+use thiserror::Error;
+
+/// What a store cannot do, by what the caller does about it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum StoreError {
+    /// Nothing is known to have happened; the same call may be made again. HTTP answers 503.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// Stored bytes cannot be read; an operator has to look.
+    #[error("the store holds something unreadable: {0}")]
+    Corrupt(String),
+}

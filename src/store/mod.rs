@@ -1,0 +1,3 @@
+//! Stores: implementations of the ports.
+
+pub mod sqlite;

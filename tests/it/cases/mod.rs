@@ -1,0 +1,1 @@
+//! Conditions that real users met, where no other room has them.

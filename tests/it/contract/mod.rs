@@ -1,0 +1,1 @@
+//! Contract suites: what every store must keep, run on each.

@@ -1,0 +1,1 @@
+//! Peers that tests talk to.

@@ -1,0 +1,1 @@
+//! Simulation: virtual time, seeded, one thread.

@@ -1,0 +1,1 @@
+//! SMTP against a scripted stub and a real mail server.

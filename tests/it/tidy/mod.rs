@@ -1,0 +1,1 @@
+//! The tree keeps its own rules.
