@@ -39,6 +39,7 @@ impl Clock for MachineClock {
 pub struct MachineDice;
 
 impl Dice for MachineDice {
+    #[expect(clippy::disallowed_methods, reason = "this is the shell's die")]
     fn roll(&self) -> u64 {
         // Without the system's randomness neither nonces nor keys can be trusted.
         getrandom::u64().expect("the system has no random numbers")

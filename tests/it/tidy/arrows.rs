@@ -8,7 +8,8 @@ use super::source::{File, Kind};
 /// is not listed is forbidden. `belfry_domain` is for everybody.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ports", &[]),
-    ("facts", &[]),
+    ("facts", &["ports"]),
+    ("machine", &["ports"]),
     ("content", &["ports"]),
     ("store", &["ports"]),
     ("channel", &["ports"]),
@@ -18,7 +19,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("telemetry", &["facts"]),
     ("config", &["ports"]),
     // The only one that names concrete stores and channels.
-    ("app", &["channel", "config", "content", "engine", "facts", "http", "intake", "ports", "store", "telemetry"]),
+    (
+        "app",
+        &[
+            "channel",
+            "config",
+            "content",
+            "engine",
+            "facts",
+            "http",
+            "intake",
+            "machine",
+            "ports",
+            "store",
+            "telemetry",
+        ],
+    ),
     ("cli", &["app", "config", "content", "ports", "telemetry"]),
     // `main.rs` and `lib.rs` themselves.
     ("", &["cli"]),
