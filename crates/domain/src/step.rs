@@ -186,7 +186,7 @@ impl Draft<'_> {
 
     fn end(&mut self, state: State) {
         self.next.state = state;
-        self.next.ended_at = Some(self.env.now);
+        self.next.ended_at.get_or_insert(self.env.now);
         self.next.receipt_until = None;
         self.next.timeline.push(self.env.now, Happened::Ended { state: state.name() });
         let for_ = self.env.now.since(self.next.created_at);
@@ -435,7 +435,8 @@ impl Draft<'_> {
         if self.next.timeline.entries.iter().any(|entry| entry.happened == told) {
             return Err(Rejected::Repeat);
         }
-        let proves = self.next.maybe_sent && self.next.state.waiting();
+        // Where a call may have had its effect, the provider's word proves that it had.
+        let proves = self.next.maybe_sent && !matches!(self.next.state, State::Sending { .. });
         let takes = match self.next.state {
             State::Accepted | State::Delivered | State::Bounced | State::Unknown | State::Parked { .. } => true,
             _ => proves,
