@@ -37,10 +37,9 @@ pub(super) fn orphans(files: &[File]) -> Vec<Finding> {
 /// What cargo itself starts from.
 fn is_root(path: &str) -> bool {
     let path = path.strip_prefix("crates/domain/").unwrap_or(path);
-    let own_folder = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| !rest.contains('/'));
-    matches!(path, "src/lib.rs" | "src/main.rs" | "build.rs" | "tests/it/main.rs" | "benches/src/main.rs")
-        || own_folder("tests/")
-        || own_folder("benches/")
+    let tests = path.strip_prefix("tests/").map(|rest| rest.split('/').collect::<Vec<_>>());
+    let test = tests.is_some_and(|parts| parts.len() == 1 || parts.len() == 2 && parts[1] == "main.rs");
+    test || matches!(path, "src/lib.rs" | "src/main.rs" | "build.rs" | "benches/src/main.rs")
 }
 
 /// Where the files of `mod name;` may be, without their ending.
