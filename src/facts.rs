@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::ports::deliveries::Depths;
 use belfry_domain::breaker::OpenWhy;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
@@ -59,6 +60,10 @@ pub enum Fact {
         verb: &'static str,
     },
     StoreRecovered,
+    /// The lanes as they stand.
+    Measured {
+        depths: Depths,
+    },
     Purged {
         contents: u32,
         records: u32,

@@ -58,7 +58,8 @@ pub struct ClaimAsk {
     pub worker: String,
     /// Of this call: the same nonce again answers with the same claims, where they still hold.
     pub nonce: u64,
-    /// How many to claim from each lane at the most.
+    /// How many to claim from each lane at the most, in this order. All lanes of one provider
+    /// together get no more than the largest of their maxima.
     pub lanes: Vec<(Lane, u16)>,
     /// Ask for one delivery of those that have to run alone (`Delivery::claim_alone`); otherwise
     /// those are left out.
@@ -198,6 +199,15 @@ pub struct LaneDepth {
     pub oldest_due: Option<UnixMs>,
 }
 
+#[derive(Clone, Debug)]
+pub struct Relane {
+    pub from: Lane,
+    pub channel: ChannelKind,
+    pub to: Lane,
+    /// Most moved in one call.
+    pub limit: u16,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depths {
     pub lanes: Vec<LaneDepth>,
@@ -254,9 +264,9 @@ pub trait Deliveries: Send + Sync + 'static {
 
     async fn depths(&self) -> Result<Depths, StoreError>;
 
-    /// Moves up to `limit` waiting deliveries to another lane (a provider that is gone from the
-    /// configuration). Returns how many.
-    async fn relane(&self, from: &Lane, to: &Lane, limit: u16) -> Result<u32, StoreError>;
+    /// Moves waiting deliveries of one channel to another lane (a provider that is gone from the
+    /// configuration), `rev` + 1 each. Returns how many.
+    async fn relane(&self, ask: Relane) -> Result<u32, StoreError>;
 
     /// Returns when something may have come due by an accept, an apply or a settle since the last
     /// call returned. May return for nothing.
