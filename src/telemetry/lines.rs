@@ -58,6 +58,8 @@ pub(super) fn write(fact: &Fact) {
         Fact::StoreRecovered => {
             info!(target: STORE, fact = "store_recovered", "the store is back");
         }
+        // A gauge says it better than a line every few seconds.
+        Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
             debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
         }

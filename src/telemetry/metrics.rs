@@ -143,7 +143,7 @@ impl Metrics {
         self.names.read().unwrap_or_else(PoisonError::into_inner).provider(name)
     }
 
-    pub fn set_depths(&self, depths: &Depths, now: UnixMs) {
+    fn set_depths(&self, depths: &Depths, now: UnixMs) {
         self.depth.set(depths, now, &self.names.read().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -197,6 +197,7 @@ impl Metrics {
             Fact::StoreRecovered => {
                 all.store_up.set(1);
             }
+            Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
                     all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));

@@ -5,11 +5,8 @@ use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use belfry_domain::UnixMs;
-
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
-use crate::ports::deliveries::Depths;
 
 mod depth;
 mod labels;
@@ -39,11 +36,6 @@ impl Recorder {
     /// After a reload.
     pub fn set_names(&self, names: Names) {
         self.metrics.set_names(names);
-    }
-
-    /// Gauges of what waits and what is unclear, as of `now`.
-    pub fn set_depths(&self, depths: &Depths, now: UnixMs) {
-        self.metrics.set_depths(depths, now);
     }
 
     /// Every metric, as [`EXPOSITION_TYPE`].

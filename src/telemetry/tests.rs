@@ -8,11 +8,11 @@ use belfry_domain::key::{Key, KeyKind, child_key};
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::{Hop, ReceiptKind};
-use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority};
+use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, UnixMs};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::ports::deliveries::LaneDepth;
+use crate::ports::deliveries::{Depths, LaneDepth};
 
 fn recorder() -> Recorder {
     Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]))
@@ -94,7 +94,7 @@ fn case_82_series_stay_bounded_whatever_comes_in() {
     for n in 0..1_000 {
         let lane = Lane::new(format!("gone provider {n}"), pick(Priority::ALL, n));
         let depth = LaneDepth { lane, due: 1, waiting: 1, sending: 1, oldest_due: None };
-        recorder.set_depths(&Depths { lanes: vec![depth], ..Depths::default() }, UnixMs(0));
+        recorder.record(&Fact::Measured { depths: Depths { lanes: vec![depth], ..Depths::default() }, at: UnixMs(0) });
     }
     let text = recorder.exposition();
     assert!(half_way < 2_500 && series(&text) < half_way + half_way / 10 + 20, "{half_way} {}", series(&text));
@@ -176,7 +176,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         oldest_unknown: Some(UnixMs(1_000)),
         parked: 6,
     };
-    recorder.set_depths(&depths, UnixMs(10_000));
+    recorder.record(&Fact::Measured { depths: depths.clone(), at: UnixMs(10_000) });
     let text = recorder.exposition();
     for (name, expected) in [
         ("belfry_lane_due{provider=\"main\",priority=\"high\"}", "7"),
@@ -190,7 +190,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
     depths.lanes.truncate(1);
-    recorder.set_depths(&depths, UnixMs(10_000));
+    recorder.record(&Fact::Measured { depths: depths.clone(), at: UnixMs(10_000) });
     assert_eq!(value(&recorder.exposition(), "belfry_lane_due{provider=\"other\",priority=\"high\"}"), None);
 }
 

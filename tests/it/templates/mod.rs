@@ -84,7 +84,8 @@ pub fn words(message: &Rendered) -> &str {
     }
 }
 
-pub const META: &str = "description = \"A test's\"\nchannels = [\"email\", \"sms\", \"push\", \"chat\", \"inbox\"]\nlocale = \"en\"\n";
+pub const META: &str =
+    "description = \"A test's\"\nchannels = [\"email\", \"sms\", \"push\", \"chat\", \"inbox\"]\nlocale = \"en\"\n";
 
 /// A folder of templates with these files.
 pub fn folder(files: &[(&str, &str)]) -> TempDir {
