@@ -9,7 +9,6 @@ use super::core::{Core, Result};
 use super::due::DueSignal;
 use super::read::Reads;
 use super::store::{Shell, Store};
-use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 
 pub type InlineStore = Store<Inline>;
@@ -24,21 +23,13 @@ pub struct Inline {
 impl InlineStore {
     /// A fresh, empty store.
     ///
-    /// # Errors
-    /// [`StoreError`] where there is no memory left.
-    pub fn try_open(clock: Arc<dyn Clock>) -> Result<Arc<Self>, StoreError> {
-        let core = Mutex::new(Core::in_memory(clock.now())?);
-        Ok(Arc::new(Self { shell: Inline { core, clock, due: DueSignal::default() } }))
-    }
-
-    /// A fresh, empty store.
-    ///
     /// # Panics
-    /// Where there is no memory left.
+    /// Where there is no memory left for one.
     #[must_use]
     pub fn open(clock: Arc<dyn Clock>) -> Arc<Self> {
-        match Self::try_open(clock) {
-            Ok(store) => store,
+        match Core::in_memory(clock.now()) {
+            Ok(core) => Arc::new(Self { shell: Inline { core: Mutex::new(core), clock, due: DueSignal::default() } }),
+            // Nothing of ours can fail here: the tables are created from a constant.
             Err(error) => panic!("no store in memory: {error}"),
         }
     }

@@ -49,13 +49,8 @@ pub struct Print(pub String);
 
 impl FromSql for Print {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        use std::fmt::Write as _;
         match value {
-            ValueRef::Blob(bytes) => Ok(Self(bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
-                // Writing to a String cannot fail.
-                if write!(hex, "{byte:02x}").is_err() {}
-                hex
-            }))),
+            ValueRef::Blob(bytes) => Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())),
             other => other.as_str().map(|text| Self(text.to_owned())),
         }
     }
