@@ -41,7 +41,11 @@ fn ours(message: &'static str) -> Error {
 pub fn environment() -> Environment<'static> {
     let mut language = Environment::new();
     language.set_syntax(
-        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().unwrap_or_else(|_| SyntaxConfig::default()),
+        SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .unwrap_or_else(|_| SyntaxConfig::default()),
     );
     // Only so that errors can say which variable is missing; its state dump is never printed.
     language.set_debug(true);
@@ -215,13 +219,16 @@ fn problem(template: &str, file: &str, failed: &Error) -> RenderProblem {
     let own = std::error::Error::source(deepest).and_then(|source| source.downcast_ref::<Ours>()).map(|own| own.0);
     let mut built = match deepest.kind() {
         ErrorKind::UndefinedError => {
-            let named = deepest.detail().and_then(|detail| detail.strip_prefix('`')).and_then(|rest| rest.split('`').next());
+            let named =
+                deepest.detail().and_then(|detail| detail.strip_prefix('`')).and_then(|rest| rest.split('`').next());
             let missing = named.filter(|name| !name.contains("(...)")).unwrap_or(expression);
             let mut built = RenderProblem::new(RenderFault::MissingVariable, format!("`{missing}` is not in the data"));
             built.pointer = pointer(missing);
             built
         }
-        ErrorKind::OutOfFuel => RenderProblem::new(RenderFault::TooLarge, "the template does too much work for one message"),
+        ErrorKind::OutOfFuel => {
+            RenderProblem::new(RenderFault::TooLarge, "the template does too much work for one message")
+        }
         ErrorKind::WriteFailure => RenderProblem::new(RenderFault::TooLarge, "the result is larger than its limit"),
         kind => {
             let what = own.map_or_else(|| kind_words(kind), ToOwned::to_owned);

@@ -109,9 +109,10 @@ impl Content {
     /// # Errors
     /// [`RenderFault::UnknownTemplate`].
     pub fn freeze(&self, name: &str, locale: Option<&str>) -> Result<TemplateRef, RenderProblem> {
-        let template = self.by_name.get(name).ok_or_else(|| {
-            RenderProblem::new(RenderFault::UnknownTemplate, "there is no template of this name")
-        })?;
+        let template = self
+            .by_name
+            .get(name)
+            .ok_or_else(|| RenderProblem::new(RenderFault::UnknownTemplate, "there is no template of this name"))?;
         Ok(TemplateRef {
             name: name.to_owned(),
             version: template.version.clone(),

@@ -113,8 +113,9 @@ fn mail(to: &To, subject: &str, body: Body, headers: Vec<(String, String)>) -> R
     }
     let text = match (body.text, &body.html) {
         (Some(text), _) => text,
-        (None, Some(html)) => text::from_html(html)
-            .ok_or_else(|| RenderProblem::new(RenderFault::Failed, "no text can be made from the HTML; give a text part"))?,
+        (None, Some(html)) => text::from_html(html).ok_or_else(|| {
+            RenderProblem::new(RenderFault::Failed, "no text can be made from the HTML; give a text part")
+        })?,
         (None, None) => return Err(missing("a mail needs a text or an HTML part")),
     };
     Ok(EmailMessage {
@@ -212,7 +213,9 @@ impl<'a> Page<'a> {
             ChannelKind::Webhook => Rendered::Webhook {
                 body: format!("{{\"template\":\"{}\",\"data\":{}}}", Escaped(&self.template.files.name), data.get()),
             },
-            ChannelKind::Chat => Rendered::Chat { text: self.file(&self.needed(TEXT)?, LARGEST_BODY)?.trim().to_owned() },
+            ChannelKind::Chat => {
+                Rendered::Chat { text: self.file(&self.needed(TEXT)?, LARGEST_BODY)?.trim().to_owned() }
+            }
         })
     }
 
@@ -246,7 +249,8 @@ impl<'a> Page<'a> {
     }
 
     fn file(&self, path: &str, limit: usize) -> Result<String, RenderProblem> {
-        let with = |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
+        let with =
+            |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
         let made = with(&self.values)?;
         if let Some((kept, floats)) = &self.floats {
             // A kept number compares with the language's own as an object does: by kind, silently.

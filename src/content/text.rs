@@ -157,11 +157,7 @@ fn gsm_width(c: char) -> Option<usize> {
     const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
                          ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
     const EXTENSION: &str = "\u{c}^{}\\[~]|€";
-    if BASIC.contains(c) {
-        Some(1)
-    } else {
-        EXTENSION.contains(c).then_some(2)
-    }
+    if BASIC.contains(c) { Some(1) } else { EXTENSION.contains(c).then_some(2) }
 }
 
 #[cfg(test)]

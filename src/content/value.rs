@@ -83,9 +83,7 @@ fn convert(json: &Json, numbers: Numbers, kept: &mut bool) -> Value {
             let float: f64 = text.parse().unwrap_or(f64::NAN);
             match numbers {
                 Numbers::Kept => Value::from_object(Kept { text: text.clone(), float }),
-                Numbers::KeptPrintedAsFloat => {
-                    Value::from_object(Kept { text: Value::from(float).to_string(), float })
-                }
+                Numbers::KeptPrintedAsFloat => Value::from_object(Kept { text: Value::from(float).to_string(), float }),
                 Numbers::Float => Value::from(float),
             }
         }),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belfry_domain::outcome::RepeatGuard;
+use belfry_domain::outcome::{OutcomeKind, RepeatGuard};
 use belfry_domain::timeline::ReceiptKind;
 use belfry_domain::{Outcome, Why, WhyCode};
 use tokio::sync::mpsc;
@@ -120,13 +120,17 @@ impl OutboxChannel {
             }
             Simulated::Slow => {
                 let accepted = self.accept(out, call, None).await;
-                // After it is kept: a worker that dies in this wait has sent it.
-                self.clock.sleep_until(self.clock.boot() + self.slow).await;
+                if accepted.kind() == OutcomeKind::Accepted {
+                    // After it is kept: a worker that dies in this wait has sent it.
+                    self.clock.sleep_until(self.clock.boot() + self.slow).await;
+                }
                 accepted
             }
             Simulated::Unknown => match self.has_copy(out).await {
                 Ok(true) => self.accept(out, call, None).await,
-                Ok(false) => self.keep(out, call).await.map_or_else(|failed| failed, |_| unknown(WhyCode::TimedOutAfter)),
+                Ok(false) => {
+                    self.keep(out, call).await.map_or_else(|failed| failed, |_| unknown(WhyCode::TimedOutAfter))
+                }
                 // Nothing was kept or committed yet.
                 Err(_) => not_accepted(WhyCode::Unreachable, "the outbox is away"),
             },

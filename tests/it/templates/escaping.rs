@@ -16,7 +16,10 @@ fn greeting() -> belfry::content::Content {
         ("text.txt", "Hi {{ name }}\n"),
         ("html.html", "<p title=\"{{ name }}\">{{ name }}</p>\n"),
         ("sms.txt", "Hi {{ name }}\n"),
-        ("push.json", "{\"title\": \"{{ name }}\", \"body\": \"Hi {{ name }}\", \"data\": {{ {'n': name}|tojson }} }\n"),
+        (
+            "push.json",
+            "{\"title\": \"{{ name }}\", \"body\": \"Hi {{ name }}\", \"data\": {{ {'n': name}|tojson }} }\n",
+        ),
     ])
 }
 
@@ -73,7 +76,8 @@ fn case_22_webhook_carries_the_data_as_it_came() {
 fn case_110_push_bytes_are_utf8() {
     let content = greeting();
     let name = "مرحبا 你好 😀 naïve";
-    let payload = words(&render(&content, &filled(&content, "t", None, &named(name)), ChannelKind::Apns).unwrap()).to_owned();
+    let payload =
+        words(&render(&content, &filled(&content, "t", None, &named(name)), ChannelKind::Apns).unwrap()).to_owned();
     assert!(payload.contains(name) && !payload.contains("\\u"), "{payload}");
     let escaped = Inline {
         push: Some(raw(r#"{"title": "\u4f60\u597d", "body": "\ud83d\ude00 a\u0001b"}"#)),
@@ -118,7 +122,8 @@ fn case_59_an_html_mail_gets_a_text() {
         mail.text,
         "Order A<1>\n\nYour parcel & more: track it <https://x.example/?a=1&b=2>.\n- mug\n- blanket\n"
     );
-    let only_html = Inline { subject: Some("s".into()), html: Some("<p>One</p><p>Two</p>".into()), ..Inline::default() };
+    let only_html =
+        Inline { subject: Some("s".into()), html: Some("<p>One</p><p>Two</p>".into()), ..Inline::default() };
     let Rendered::Email(mail) = render(&content, &inline(only_html), ChannelKind::Email).unwrap() else { panic!() };
     assert_eq!(mail.text, "One\n\nTwo\n");
 }
@@ -127,7 +132,8 @@ fn case_59_an_html_mail_gets_a_text() {
 fn case_37_long_lines_dots_and_odd_line_ends_reach_the_message_as_they_are() {
     let content = greeting();
     let body = format!("{}\n.\n..dots\ntrailing  \nbare\rreturn\r\nend", "x".repeat(5_000));
-    let given = Inline { subject: Some("s".into()), text: Some(body.clone()), html: Some(body.clone()), ..Inline::default() };
+    let given =
+        Inline { subject: Some("s".into()), text: Some(body.clone()), html: Some(body.clone()), ..Inline::default() };
     let Rendered::Email(mail) = render(&content, &inline(given), ChannelKind::Email).unwrap() else { panic!() };
     assert_eq!((mail.text, mail.html), (body.clone(), Some(body)));
 }
@@ -149,7 +155,9 @@ fn case_109_a_header_stays_one_header() {
         headers: vec![("X-A".into(), "1".into())],
         ..Inline::default()
     };
-    let Rendered::Email(mail) = render(&content, &inline(inlined.clone()), ChannelKind::Email).unwrap() else { panic!() };
+    let Rendered::Email(mail) = render(&content, &inline(inlined.clone()), ChannelKind::Email).unwrap() else {
+        panic!()
+    };
     assert_eq!(mail.subject, "a Bcc: x@example.test");
     for (name, value) in [("X-A", "1\nBcc: x"), ("X-A\r\nBcc", "x"), ("To", "x@example.test"), ("X A", "1")] {
         let bad = Inline { headers: vec![(name.into(), value.into())], ..inlined.clone() };

@@ -75,7 +75,9 @@ fn a_missing_variable_is_named_and_no_value_is_told() {
 
 #[test]
 fn nothing_in_the_language_gives_two_answers_or_shows_everything() {
-    for gone in ["{{ now() }}", "{{ random() }}", "{{ debug() }}", "{{ 1|pprint }}", "{{ uuid() }}", "{{ env('HOME') }}"] {
+    for gone in
+        ["{{ now() }}", "{{ random() }}", "{{ debug() }}", "{{ 1|pprint }}", "{{ uuid() }}", "{{ env('HOME') }}"]
+    {
         let content = one(&[("sms.txt", gone)]);
         let problem = render(&content, &filled(&content, "t", None, "{}"), ChannelKind::Sms).unwrap_err();
         assert!(matches!(problem.fault, RenderFault::Failed | RenderFault::MissingVariable), "{gone}: {problem}");
@@ -89,14 +91,18 @@ fn work_and_size_are_bounded() {
         (endless, "{}"),
         ("{{ 'x' * 90000000 }}", "{}"),
         ("{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}", "{}"),
-        ("{{ x * 9000 }}", r#"{"x": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#),
+        (
+            "{{ x * 9000 }}",
+            r#"{"x": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#,
+        ),
         ("{{ x }}", &format!(r#"{{"x": "{}"}}"#, "y".repeat(1_601))),
     ] {
         let content = one(&[("sms.txt", template)]);
         let problem = render(&content, &filled(&content, "t", None, json), ChannelKind::Sms).unwrap_err();
         assert!(matches!(problem.fault, RenderFault::TooLarge | RenderFault::Failed), "{problem}");
     }
-    let content = one(&[("push.json", "{\"title\": \"\", \"body\": \"{{ x }}\"}"), ("subject.txt", "{{ x }}"), ("text.txt", "")]);
+    let content =
+        one(&[("push.json", "{\"title\": \"\", \"body\": \"{{ x }}\"}"), ("subject.txt", "{{ x }}"), ("text.txt", "")]);
     let inputs = filled(&content, "t", None, &format!(r#"{{"x": "{}"}}"#, "é".repeat(2_040)));
     assert_eq!(render(&content, &inputs, ChannelKind::Apns).unwrap_err().fault, RenderFault::TooLarge);
     assert_eq!(render(&content, &inputs, ChannelKind::Email).unwrap_err().fault, RenderFault::TooLarge);
@@ -114,7 +120,10 @@ fn line_ends_at_the_end_are_the_parts_own() {
     ]);
     let inputs = filled(&content, "t", None, "{}");
     let mail = mail(&content, &inputs);
-    assert_eq!((mail.subject.as_str(), mail.text.as_str(), mail.html.as_deref()), ("Two lines", "text\n", Some("<p>html</p>\n")));
+    assert_eq!(
+        (mail.subject.as_str(), mail.text.as_str(), mail.html.as_deref()),
+        ("Two lines", "text\n", Some("<p>html</p>\n"))
+    );
     assert_eq!(words(&render(&content, &inputs, ChannelKind::Sms).unwrap()), "sms\nline");
 }
 
@@ -158,7 +167,12 @@ fn what_is_not_there_is_said() {
         assert_eq!(content.render(&inputs, ChannelKind::Email, nowhere).unwrap_err().fault, RenderFault::NoSuchSlot);
     }
     let empty = super::inline(belfry::content::inputs::Inline::default());
-    for (channel, field) in [(ChannelKind::Email, "subject"), (ChannelKind::Sms, "sms"), (ChannelKind::Fcm, "push"), (ChannelKind::Webhook, "webhook")] {
+    for (channel, field) in [
+        (ChannelKind::Email, "subject"),
+        (ChannelKind::Sms, "sms"),
+        (ChannelKind::Fcm, "push"),
+        (ChannelKind::Webhook, "webhook"),
+    ] {
         let problem = render(&content, &empty, channel).unwrap_err();
         assert_eq!((problem.fault, problem.message.contains(field)), (RenderFault::MissingPart, true));
     }
@@ -179,7 +193,9 @@ fn copies_of_a_mail_show_the_same_addresses() {
 
 #[test]
 fn null_and_lists_are_no_text() {
-    for (template, json) in [("{{ x }}", r#"{"x": null}"#), ("{{ x }}", r#"{"x": [1]}"#), ("{{ x }}", r#"{"x": {"a": 1}}"#)] {
+    for (template, json) in
+        [("{{ x }}", r#"{"x": null}"#), ("{{ x }}", r#"{"x": [1]}"#), ("{{ x }}", r#"{"x": {"a": 1}}"#)]
+    {
         let content = one(&[("sms.txt", template)]);
         let problem = render(&content, &filled(&content, "t", None, json), ChannelKind::Sms).unwrap_err();
         assert_eq!((problem.fault, problem.pointer.as_deref()), (RenderFault::Failed, Some("/x")));

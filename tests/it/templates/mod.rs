@@ -2,8 +2,10 @@
 
 mod escaping;
 mod golden;
+mod lint;
 mod loading;
 mod numbers;
+mod preview;
 mod versions;
 
 use std::fs;
@@ -84,7 +86,8 @@ pub fn words(message: &Rendered) -> &str {
     }
 }
 
-pub const META: &str = "description = \"A test's\"\nchannels = [\"email\", \"sms\", \"push\", \"chat\", \"inbox\"]\nlocale = \"en\"\n";
+pub const META: &str =
+    "description = \"A test's\"\nchannels = [\"email\", \"sms\", \"push\", \"chat\", \"inbox\"]\nlocale = \"en\"\n";
 
 /// A folder of templates with these files.
 pub fn folder(files: &[(&str, &str)]) -> TempDir {

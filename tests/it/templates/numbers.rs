@@ -5,8 +5,17 @@ use belfry_domain::ChannelKind;
 
 use super::{filled, mail, one, render, words};
 
-const NUMBERS: [&str; 9] =
-    ["9007199254740993", "18446744073709551615", "-0.0", "-0", "1.0", "1e400", "1E+2", "19.90", "0.1000000000000000055511151231257827"];
+const NUMBERS: [&str; 9] = [
+    "9007199254740993",
+    "18446744073709551615",
+    "-0.0",
+    "-0",
+    "1.0",
+    "1e400",
+    "1E+2",
+    "19.90",
+    "0.1000000000000000055511151231257827",
+];
 
 fn sms(template: &str, json: &str) -> Result<String, belfry::content::RenderProblem> {
     let content = one(&[("sms.txt", template)]);
@@ -28,7 +37,8 @@ fn case_68_numbers_print_as_written_in_every_part() {
         assert_eq!(mail.text, format!("{number} {number} n={number}\n"));
         assert_eq!(mail.html.unwrap(), format!("<b>{number}</b>\n"));
         let payload = render(&content, &inputs, ChannelKind::Apns).unwrap();
-        let expected = format!("{{\"title\":\"{number}\",\"body\":\"\",\"badge\":{number},\"data\":[{number},{number}]}}");
+        let expected =
+            format!("{{\"title\":\"{number}\",\"body\":\"\",\"badge\":{number},\"data\":[{number},{number}]}}");
         assert_eq!(words(&payload), expected);
         let body = render(&content, &inputs, ChannelKind::Webhook).unwrap();
         assert!(words(&body).contains(&format!("[{number}, {number}]")));
@@ -49,7 +59,10 @@ fn case_68_what_is_no_json_or_says_a_name_twice_is_refused() {
 #[test]
 fn whole_numbers_calculate_and_compare() {
     let json = r#"{"n": 2, "big": 9007199254740993}"#;
-    assert_eq!(sms("{{ n + 1 }} {{ big + 1 }} {% if n > 1 %}many{% endif %}", json).unwrap(), "3 9007199254740994 many");
+    assert_eq!(
+        sms("{{ n + 1 }} {{ big + 1 }} {% if n > 1 %}many{% endif %}", json).unwrap(),
+        "3 9007199254740994 many"
+    );
 }
 
 #[test]

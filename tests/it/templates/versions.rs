@@ -21,7 +21,12 @@ fn a_version_names_its_files_and_nothing_else() {
 
 #[test]
 fn an_old_version_renders_after_its_files_are_gone() {
-    let dir = folder(&[("t/meta.toml", META), ("t/subject.txt", "old {{ n }}"), ("t/text.txt", "{% include '_shared/foot.txt' %}"), ("_shared/foot.txt", "old foot")]);
+    let dir = folder(&[
+        ("t/meta.toml", META),
+        ("t/subject.txt", "old {{ n }}"),
+        ("t/text.txt", "{% include '_shared/foot.txt' %}"),
+        ("_shared/foot.txt", "old foot"),
+    ]);
     let before = Content::load(dir.path()).unwrap();
     let inputs = filled(&before, "t", None, r#"{"n": 1.50}"#);
     let first = render(&before, &inputs, ChannelKind::Email).unwrap();
