@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(30);
 fn reached(round: usize, ledger: &Ledger, sink: &Sink, sent_before: usize) -> bool {
     let accepted = ledger.count() - round * PER_ROUND;
     let turn = (round % 7) * 25;
-    accepted >= PER_ROUND || if round % 2 == 0 { accepted > turn } else { sink.total() > sent_before + turn }
+    accepted >= PER_ROUND || if round.is_multiple_of(2) { accepted > turn } else { sink.total() > sent_before + turn }
 }
 
 /// 50 kills, 5,000 intents: nothing accepted is lost, at most once stays so, and every further

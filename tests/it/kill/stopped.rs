@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(30);
 const THREE_LEASES: Duration = Duration::from_secs(3);
 
 /// Stopped at `phase` for three leases, with the answer there when it wakes.
-fn sleep_at(phase: Phase) -> (Sink, Ledger, super::reconcile::Tally) {
+fn stop_at(phase: Phase) -> (Sink, Ledger, super::reconcile::Tally) {
     let sink = Sink::start();
     let site = Site::new(sink.address, "");
     let place: Place = Arc::new(Mutex::new(None));
@@ -35,7 +35,7 @@ fn sleep_at(phase: Phase) -> (Sink, Ledger, super::reconcile::Tally) {
 
 #[test]
 fn case_4_a_worker_that_slept_before_its_call_sends_once() {
-    let (sink, ledger, tally) = sleep_at(Phase::Greeting);
+    let (sink, ledger, tally) = stop_at(Phase::Greeting);
     for intent in ledger.accepted().keys() {
         assert_eq!(sink.effects(intent).len(), 1, "{intent}");
     }
@@ -44,7 +44,7 @@ fn case_4_a_worker_that_slept_before_its_call_sends_once() {
 
 #[test]
 fn case_4_a_worker_that_slept_during_its_call_doubles_nothing_silently() {
-    let (sink, ledger, _) = sleep_at(Phase::FinalDot);
+    let (sink, ledger, _) = stop_at(Phase::FinalDot);
     for intent in ledger.accepted().keys() {
         assert!((1..=2).contains(&sink.effects(intent).len()), "{intent}");
     }
