@@ -11,6 +11,7 @@ mod group_commit;
 mod http_load;
 mod idle;
 mod parse_only;
+mod records;
 mod rows;
 
 use anyhow::{Result, bail};
