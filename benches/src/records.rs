@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use belfry::content::inputs::{Inline, Inputs, Source, To};
 use belfry::ports::deliveries::NewNotification;
+use belfry::ports::message::{Address, Mailbox};
 use belfry_domain::delivery::NewDelivery;
 use belfry_domain::notification::Fingerprint;
 use belfry_domain::timeline::Hop;
@@ -33,10 +35,15 @@ pub(crate) fn planned(number: usize, now: UnixMs, wait: Duration, provider: &str
         via: Hop::Http,
     });
     let text = "Your order has left our warehouse and will be with you in two to three working days. ".repeat(4);
-    let inputs = format!(
-        "{{\"to\":{{\"email\":{{\"email\":\"customer{number}@example.com\"}}}},\"source\":{{\"kind\":\"inline\",\
-         \"subject\":\"Your order {number}\",\"text\":\"{text}\"}}}}"
-    );
+    let address = Mailbox { name: None, email: Address(format!("customer{number}@example.com")) };
+    let inline = Inline { subject: Some(format!("Your order {number}")), text: Some(text), ..Inline::default() };
+    let inputs = Inputs {
+        to: To { email: Some(address), ..To::default() },
+        source: Source::Inline(Box::new(inline)),
+        locale: None,
+        time_zone: None,
+    };
+    let inputs = serde_json::to_string(&inputs).expect("texts and nothing else");
     let notification = Notification {
         id,
         tenant: "default".into(),
