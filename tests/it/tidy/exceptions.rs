@@ -30,6 +30,12 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         what: "data",
         reason: "the API's own field, a template's data",
     },
+    Exception {
+        rule: "name",
+        path: "src/http/",
+        what: "data",
+        reason: "the API's own member: a page's items, a template's data",
+    },
     Exception { rule: "name", path: "src/channel/smtp/", what: "data", reason: "the SMTP command DATA and its phase" },
     Exception {
         rule: "name",
