@@ -5,6 +5,7 @@ mod cases;
 mod connecting;
 mod corpus;
 mod injection;
+mod python;
 mod real_server;
 
 use std::sync::Arc;

@@ -1,1 +1,1 @@
-//! x
+//! Against a real mail server.
