@@ -35,8 +35,6 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
-    #[serde(default)]
-    pub record_at_once: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -114,7 +112,6 @@ impl ClassConfig {
             channels: self.channels.clone(),
             required: self.required,
             budget_exempt: self.budget_exempt,
-            record_at_once: self.record_at_once,
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Counters and histograms. One exhaustive match: a new fact does not compile until it is counted.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use belfry_domain::UnixMs;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
 use prometheus_client::encoding::text::encode;
@@ -16,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
 use crate::facts::Fact;
+use crate::ports::clock::Clock;
 use crate::ports::deliveries::Depths;
 
 type Set<const N: usize> = [(&'static str, Label); N];
@@ -117,10 +117,11 @@ pub(super) struct Metrics {
     families: Families,
     depth: DepthGauges,
     names: RwLock<Names>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Metrics {
-    pub fn new(names: Names) -> Self {
+    pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
         let mut registry = Registry::with_prefix("belfry");
         let families = Families::register(&mut registry);
         families.store_up.set(1);
@@ -128,7 +129,7 @@ impl Metrics {
         depth.register(&mut registry);
         let build = prometheus_client::metrics::info::Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "This build", build);
-        Self { registry, families, depth, names: RwLock::new(names) }
+        Self { registry, families, depth, names: RwLock::new(names), clock }
     }
 
     pub fn set_names(&self, names: Names) {
@@ -141,10 +142,6 @@ impl Metrics {
 
     fn provider(&self, name: &str) -> Label {
         self.names.read().unwrap_or_else(PoisonError::into_inner).provider(name)
-    }
-
-    pub fn set_depths(&self, depths: &Depths, now: UnixMs) {
-        self.depth.set(depths, now, &self.names.read().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub fn exposition(&self) -> String {
@@ -197,6 +194,7 @@ impl Metrics {
             Fact::StoreRecovered => {
                 all.store_up.set(1);
             }
+            Fact::Measured { depths } => self.measured(depths),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
                     all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));
@@ -209,11 +207,16 @@ impl Metrics {
                 all.reloads.get_or_create(&[("result", "refused".into())]).inc();
             }
             Fact::HttpAnswered { route, method: verb, status: code, took } => {
-                let route = Label::from(*route);
-                all.http_took.get_or_create(&[("route", route.clone())]).observe(took.as_secs_f64());
-                all.http.get_or_create(&[("route", route), ("method", method(verb)), ("status", status(*code))]).inc();
+                let labels = [("route", (*route).into()), ("method", method(verb)), ("status", status(*code))];
+                all.http_took.get_or_create(&[labels[0].clone()]).observe(took.as_secs_f64());
+                all.http.get_or_create(&labels).inc();
             }
         }
+    }
+
+    fn measured(&self, depths: &Depths) {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        self.depth.set(depths, self.clock.now(), &names);
     }
 
     fn repeat(&self, hop: Hop, age: Duration, window: Duration) {

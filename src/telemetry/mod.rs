@@ -1,15 +1,15 @@
 //! Log lines and metrics: what facts become. Lines may carry ids; neither lines nor labels ever
 //! carry an address, a message, a secret or a provider's own words.
 
+use std::sync::Arc;
+
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use belfry_domain::UnixMs;
-
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
-use crate::ports::deliveries::Depths;
+use crate::ports::clock::Clock;
 
 mod depth;
 mod labels;
@@ -30,20 +30,15 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// `names`: the configured names that may stand as labels.
+    /// `names`: the configured names that may stand as labels; `clock` for the ages of what waits.
     #[must_use]
-    pub fn new(names: Names) -> Self {
-        Self { metrics: Metrics::new(names) }
+    pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
+        Self { metrics: Metrics::new(names, clock) }
     }
 
     /// After a reload.
     pub fn set_names(&self, names: Names) {
         self.metrics.set_names(names);
-    }
-
-    /// Gauges of what waits and what is unclear, as of `now`.
-    pub fn set_depths(&self, depths: &Depths, now: UnixMs) {
-        self.metrics.set_depths(depths, now);
     }
 
     /// Every metric, as [`EXPOSITION_TYPE`].

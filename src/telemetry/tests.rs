@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use belfry_domain::breaker::OpenWhy;
@@ -8,14 +8,31 @@ use belfry_domain::key::{Key, KeyKind, child_key};
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::{Hop, ReceiptKind};
-use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority};
+use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, UnixMs};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::ports::deliveries::LaneDepth;
+use crate::ports::clock::Boot;
+use crate::ports::deliveries::{Depths, LaneDepth};
+
+/// Ten seconds after the epoch, for ever.
+struct Stopped;
+
+#[async_trait::async_trait]
+impl Clock for Stopped {
+    fn now(&self) -> UnixMs {
+        UnixMs(10_000)
+    }
+
+    fn boot(&self) -> Boot {
+        Boot::ZERO
+    }
+
+    async fn sleep_until(&self, _until: Boot) {}
+}
 
 fn recorder() -> Recorder {
-    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]))
+    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]), Arc::new(Stopped))
 }
 
 fn key(n: u64) -> Key {
@@ -94,7 +111,7 @@ fn case_82_series_stay_bounded_whatever_comes_in() {
     for n in 0..1_000 {
         let lane = Lane::new(format!("gone provider {n}"), pick(Priority::ALL, n));
         let depth = LaneDepth { lane, due: 1, waiting: 1, sending: 1, oldest_due: None };
-        recorder.set_depths(&Depths { lanes: vec![depth], ..Depths::default() }, UnixMs(0));
+        recorder.record(&Fact::Measured { depths: Depths { lanes: vec![depth], ..Depths::default() } });
     }
     let text = recorder.exposition();
     assert!(half_way < 2_500 && series(&text) < half_way + half_way / 10 + 20, "{half_way} {}", series(&text));
@@ -176,7 +193,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         oldest_unknown: Some(UnixMs(1_000)),
         parked: 6,
     };
-    recorder.set_depths(&depths, UnixMs(10_000));
+    recorder.record(&Fact::Measured { depths: depths.clone() });
     let text = recorder.exposition();
     for (name, expected) in [
         ("belfry_lane_due{provider=\"main\",priority=\"high\"}", "7"),
@@ -190,7 +207,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
     depths.lanes.truncate(1);
-    recorder.set_depths(&depths, UnixMs(10_000));
+    recorder.record(&Fact::Measured { depths: depths.clone() });
     assert_eq!(value(&recorder.exposition(), "belfry_lane_due{provider=\"other\",priority=\"high\"}"), None);
 }
 
