@@ -9,7 +9,7 @@ use belfry_domain::breaker::OpenWhy;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -63,6 +63,7 @@ pub enum Fact {
     /// The lanes as they stand.
     Measured {
         depths: Depths,
+        at: UnixMs,
     },
     Purged {
         contents: u32,

@@ -53,8 +53,10 @@ pub struct Device {
     pub environment: Option<String>,
 }
 
+/// Tagged from outside: serde buffers what is tagged inside, and a `RawValue` cannot be read from a
+/// buffer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     Template {
         template: TemplateRef,

@@ -135,7 +135,7 @@ async fn relane(shared: &Shared) -> Result<(), StoreError> {
         }
     }
     shared.orphans.send_replace(gone);
-    shared.deps.facts.record(&Fact::Measured { depths });
+    shared.deps.facts.record(&Fact::Measured { depths, at: shared.deps.clock.now() });
     Ok(())
 }
 

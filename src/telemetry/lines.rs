@@ -8,7 +8,7 @@ use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
-use tracing::{debug, error, info, trace, warn};
+use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
 use crate::facts::Fact;
@@ -52,10 +52,8 @@ pub(super) fn write(fact: &Fact) {
         Fact::StoreRecovered => {
             info!(target: STORE, fact = "store_recovered", "the store is back");
         }
-        Fact::Measured { depths } => {
-            let (unknown, parked) = (depths.unknown, depths.parked);
-            trace!(target: ENGINE, fact = "measured", unknown, parked, "counted the lanes");
-        }
+        // A gauge says it better than a line every few seconds.
+        Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
             debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
         }

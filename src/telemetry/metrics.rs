@@ -1,8 +1,9 @@
 //! Counters and histograms. One exhaustive match: a new fact does not compile until it is counted.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use belfry_domain::UnixMs;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
 use prometheus_client::encoding::text::encode;
@@ -15,7 +16,6 @@ use prometheus_client::registry::{Registry, Unit};
 use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
 use crate::facts::Fact;
-use crate::ports::clock::Clock;
 use crate::ports::deliveries::Depths;
 
 type Set<const N: usize> = [(&'static str, Label); N];
@@ -117,11 +117,10 @@ pub(super) struct Metrics {
     families: Families,
     depth: DepthGauges,
     names: RwLock<Names>,
-    clock: Arc<dyn Clock>,
 }
 
 impl Metrics {
-    pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(names: Names) -> Self {
         let mut registry = Registry::with_prefix("belfry");
         let families = Families::register(&mut registry);
         families.store_up.set(1);
@@ -129,7 +128,7 @@ impl Metrics {
         depth.register(&mut registry);
         let build = prometheus_client::metrics::info::Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "This build", build);
-        Self { registry, families, depth, names: RwLock::new(names), clock }
+        Self { registry, families, depth, names: RwLock::new(names) }
     }
 
     pub fn set_names(&self, names: Names) {
@@ -142,6 +141,10 @@ impl Metrics {
 
     fn provider(&self, name: &str) -> Label {
         self.names.read().unwrap_or_else(PoisonError::into_inner).provider(name)
+    }
+
+    fn set_depths(&self, depths: &Depths, now: UnixMs) {
+        self.depth.set(depths, now, &self.names.read().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub fn exposition(&self) -> String {
@@ -194,7 +197,7 @@ impl Metrics {
             Fact::StoreRecovered => {
                 all.store_up.set(1);
             }
-            Fact::Measured { depths } => self.measured(depths),
+            Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
                     all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));
@@ -212,11 +215,6 @@ impl Metrics {
                 all.http.get_or_create(&labels).inc();
             }
         }
-    }
-
-    fn measured(&self, depths: &Depths) {
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        self.depth.set(depths, self.clock.now(), &names);
     }
 
     fn repeat(&self, hop: Hop, age: Duration, window: Duration) {

@@ -1,15 +1,12 @@
 //! Log lines and metrics: what facts become. Lines may carry ids; neither lines nor labels ever
 //! carry an address, a message, a secret or a provider's own words.
 
-use std::sync::Arc;
-
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
-use crate::ports::clock::Clock;
 
 mod depth;
 mod labels;
@@ -30,10 +27,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// `names`: the configured names that may stand as labels; `clock` for the ages of what waits.
+    /// `names`: the configured names that may stand as labels.
     #[must_use]
-    pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
-        Self { metrics: Metrics::new(names, clock) }
+    pub fn new(names: Names) -> Self {
+        Self { metrics: Metrics::new(names) }
     }
 
     /// After a reload.

@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belfry_domain::breaker::OpenWhy;
@@ -12,27 +12,10 @@ use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, Uni
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::ports::clock::Boot;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
-/// Ten seconds after the epoch, for ever.
-struct Stopped;
-
-#[async_trait::async_trait]
-impl Clock for Stopped {
-    fn now(&self) -> UnixMs {
-        UnixMs(10_000)
-    }
-
-    fn boot(&self) -> Boot {
-        Boot::ZERO
-    }
-
-    async fn sleep_until(&self, _until: Boot) {}
-}
-
 fn recorder() -> Recorder {
-    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]), Arc::new(Stopped))
+    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]))
 }
 
 fn key(n: u64) -> Key {
@@ -111,7 +94,7 @@ fn case_82_series_stay_bounded_whatever_comes_in() {
     for n in 0..1_000 {
         let lane = Lane::new(format!("gone provider {n}"), pick(Priority::ALL, n));
         let depth = LaneDepth { lane, due: 1, waiting: 1, sending: 1, oldest_due: None };
-        recorder.record(&Fact::Measured { depths: Depths { lanes: vec![depth], ..Depths::default() } });
+        recorder.record(&Fact::Measured { depths: Depths { lanes: vec![depth], ..Depths::default() }, at: UnixMs(0) });
     }
     let text = recorder.exposition();
     assert!(half_way < 2_500 && series(&text) < half_way + half_way / 10 + 20, "{half_way} {}", series(&text));
@@ -193,7 +176,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         oldest_unknown: Some(UnixMs(1_000)),
         parked: 6,
     };
-    recorder.record(&Fact::Measured { depths: depths.clone() });
+    recorder.record(&Fact::Measured { depths: depths.clone(), at: UnixMs(10_000) });
     let text = recorder.exposition();
     for (name, expected) in [
         ("belfry_lane_due{provider=\"main\",priority=\"high\"}", "7"),
@@ -207,7 +190,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
     depths.lanes.truncate(1);
-    recorder.record(&Fact::Measured { depths: depths.clone() });
+    recorder.record(&Fact::Measured { depths: depths.clone(), at: UnixMs(10_000) });
     assert_eq!(value(&recorder.exposition(), "belfry_lane_due{provider=\"other\",priority=\"high\"}"), None);
 }
 
