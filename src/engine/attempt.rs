@@ -8,7 +8,7 @@ use belfry_domain::breaker::Change;
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ClaimMark;
-use belfry_domain::{Class, Delivery, Event, Outcome, UnixMs, Why, WhyCode};
+use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode};
 use futures::FutureExt;
 
 use super::health::Gate;
@@ -41,9 +41,13 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, live: Arc<Live>, permit
             work.run(held).await
         }
         _ => {
-            let event = match verdict(&claim, shared.deps.clock.now()) {
-                Verdict::Call => shared.hold_for(UNCONFIGURED, DeferWhy::Unconfigured),
-                refused => Event::Admitted(refused),
+            let event = match (verdict(&claim, shared.deps.clock.now()), policy.routes.get(&claim.delivery.channel)) {
+                // Never to the outbox, where a real message would end unseen.
+                (Verdict::Call, Some(present)) if provider.is_none() => {
+                    Event::Rerouted(Lane::new(present.clone(), claim.delivery.lane.priority))
+                }
+                (Verdict::Call, _) => shared.hold_for(UNCONFIGURED, DeferWhy::Unconfigured),
+                (refused, _) => Event::Admitted(refused),
             };
             Some((held, event))
         }

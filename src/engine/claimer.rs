@@ -13,8 +13,8 @@ use crate::facts::Fact;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
 
-/// Deliveries of a provider that is gone, looked at per time: only to expire or stop them.
-const ORPHANS: u16 = 8;
+/// So many deliveries of a provider that is gone are looked at at once; none of them is a call.
+const ORPHANS: u16 = 64;
 const STORE_AWAY: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(shared: SharedRef) {

@@ -16,7 +16,7 @@ use super::settle::SharedRef;
 use crate::facts::Fact;
 use crate::ports::StoreError;
 use crate::ports::clock::Boot;
-use crate::ports::deliveries::{Held, MOST_ITEMS, PurgeAsk, Reclaim, Relane, Token, Written};
+use crate::ports::deliveries::{Held, LaneDepth, MOST_ITEMS, PurgeAsk, Reclaim, Token, Written};
 
 /// Claims watched at once: more than all nodes' permits together.
 const MOST_WATCHED: u32 = 50_000;
@@ -31,7 +31,7 @@ pub(super) async fn run(shared: SharedRef) {
         let sweep = async {
             reclaim(&shared, &mut watch).await?;
             close_receipt_windows(&shared).await?;
-            relane(&shared).await
+            measure(&shared).await
         };
         if sweep.await.is_err() {
             // What was watched while the store was away proves nothing.
@@ -115,26 +115,19 @@ async fn close_receipt_windows(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What waits for a provider that is gone from the configuration is taken over by its channel's
-/// present one. Where the channel has none, it goes on waiting (never into the outbox, where real
-/// messages would end unseen) and is only claimed to expire or be cancelled visibly.
-async fn relane(shared: &Shared) -> Result<(), StoreError> {
+/// Measures the lanes, and notes those whose provider is gone from the configuration: the claimer
+/// looks at what waits there too, so that it moves to its channel's present provider, or expires
+/// visibly.
+async fn measure(shared: &Shared) -> Result<(), StoreError> {
     let policy = shared.policy();
     let depths = shared.deps.deliveries.depths().await?;
-    let gone: Vec<Lane> = depths
-        .lanes
-        .iter()
-        .filter(|depth| depth.waiting > 0 && !policy.providers.contains_key(&depth.lane.provider))
-        .map(|depth| depth.lane.clone())
-        .collect();
-    for from in &gone {
-        for (channel, provider) in &policy.routes {
-            let to = Lane::new(provider.clone(), from.priority);
-            let ask = Relane { from: from.clone(), channel: *channel, to, limit: batch_size() };
-            shared.deps.deliveries.relane(ask).await?;
-        }
-    }
-    shared.orphans.send_replace(gone);
+    let gone = |depth: &&LaneDepth| depth.waiting > 0 && !policy.providers.contains_key(&depth.lane.provider);
+    let orphans: Vec<Lane> = depths.lanes.iter().filter(gone).map(|depth| depth.lane.clone()).collect();
+    shared.orphans.send_if_modified(|known| {
+        let news = *known != orphans;
+        *known = orphans;
+        news
+    });
     shared.deps.facts.record(&Fact::Measured { depths, at: shared.deps.clock.now() });
     Ok(())
 }

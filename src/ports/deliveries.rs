@@ -199,15 +199,6 @@ pub struct LaneDepth {
     pub oldest_due: Option<UnixMs>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Relane {
-    pub from: Lane,
-    pub channel: ChannelKind,
-    pub to: Lane,
-    /// Most moved in one call.
-    pub limit: u16,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depths {
     pub lanes: Vec<LaneDepth>,
@@ -231,7 +222,7 @@ pub trait Deliveries: Send + Sync + 'static {
     /// Records durably that the call is about to be made (`spent`, `rev` + 1).
     async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>, StoreError>;
 
-    /// Writes under a claim: token and `rev` must be the stored ones.
+    /// Writes under a claim: token and `rev` must be the stored ones. `next` may be in another lane.
     async fn settle(&self, batch: Vec<Settle>) -> Result<Vec<Written>, StoreError>;
 
     /// Writes without a claim where the stored `rev` is `next.rev - 1`; never ends a claim that
@@ -263,10 +254,6 @@ pub trait Deliveries: Send + Sync + 'static {
     async fn purge(&self, ask: PurgeAsk) -> Result<Purged, StoreError>;
 
     async fn depths(&self) -> Result<Depths, StoreError>;
-
-    /// Moves waiting deliveries of one channel to another lane (a provider that is gone from the
-    /// configuration), `rev` + 1 each. Returns how many.
-    async fn relane(&self, ask: Relane) -> Result<u32, StoreError>;
 
     /// Returns when something may have come due by an accept, an apply or a settle since the last
     /// call returned. May return for nothing.

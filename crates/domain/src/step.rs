@@ -8,6 +8,7 @@ use crate::admission::Verdict;
 use crate::class::Class;
 use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::key::Key;
+use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
 use crate::time::UnixMs;
@@ -34,6 +35,8 @@ pub enum Event {
     },
     /// The claim is given back; no call was started.
     Released,
+    /// Its provider is gone from the configuration; another serves its channel now.
+    Rerouted(Lane),
     /// The message cannot be made.
     Uncallable(Why),
     /// The message would not be the one that may have arrived already.
@@ -147,6 +150,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Admitted(verdict) => draft.admitted(verdict)?,
         Event::Held { until, why } => draft.sending().map(|_| draft.put_off(until, why))?,
         Event::Released => draft.released()?,
+        Event::Rerouted(lane) => draft.rerouted(lane)?,
         Event::Uncallable(why) => draft.uncallable(why)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
@@ -246,6 +250,17 @@ impl Draft<'_> {
         if !self.stopped_meanwhile() {
             self.next.spent = false;
             self.queue();
+        }
+        Ok(())
+    }
+
+    /// Only what cannot have arrived goes another way: elsewhere nobody would recognise the repeat.
+    fn rerouted(&mut self, lane: Lane) -> Result<(), Rejected> {
+        self.released()?;
+        if self.next.state == State::Queued && !self.next.maybe_sent {
+            self.next.lane = lane;
+        } else if self.next.state == State::Queued {
+            self.end(State::Parked { why: ParkWhy::MayHaveArrived });
         }
         Ok(())
     }

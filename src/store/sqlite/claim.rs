@@ -1,6 +1,8 @@
 //! Claims: who may send what until when. A claim is a row beside the record; the record's fence
 //! outlives it, so that every later claim is higher.
 
+use std::collections::HashMap;
+
 use belfry_domain::{Delivery, DeliveryId, State, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
@@ -63,12 +65,18 @@ impl Core {
         let mut basket = Basket { claims: Vec::new(), bytes: 0, most: if ask.alone { 1 } else { MOST_ITEMS } };
         let again = self.claim_again(now, ask, &mut basket)?;
         let mut next_due: Option<i64> = None;
+        let mut of_provider: HashMap<&str, usize> = HashMap::new();
         for (lane, most) in &ask.lanes {
-            let Some(lane) = self.reads().lane(lane)? else { continue };
-            let part = Part { lane, alone: ask.alone, now: now.0 };
+            let Some(id) = self.reads().lane(lane)? else { continue };
+            let part = Part { lane: id, alone: ask.alone, now: now.0 };
             if !again {
-                self.claim_part(part, usize::from(*most), ask, &mut basket)?;
+                let (before, provider) = (basket.claims.len(), lane.provider.as_str());
+                let taken = of_provider.entry(provider).or_default();
+                let left = most_of(ask, provider).saturating_sub(*taken).min(usize::from(*most));
+                self.claim_part(part, left, ask, &mut basket)?;
+                *taken += basket.claims.len() - before;
             }
+            let lane = id;
             if let Some(due) = self.reads().next_due(lane, ask.alone)?.filter(|due| *due > now.0) {
                 next_due = Some(next_due.map_or(due, |least| least.min(due)));
             }
@@ -270,6 +278,12 @@ impl Turn {
     const fn new(tenant: String) -> Self {
         Self { tenant, after: (i64::MIN, i64::MIN), more: true }
     }
+}
+
+/// What all lanes of one provider may get together.
+fn most_of(ask: &ClaimAsk, provider: &str) -> usize {
+    let own = ask.lanes.iter().filter(|(lane, _)| lane.provider == provider);
+    own.map(|(_, most)| usize::from(*most)).max().unwrap_or(0)
 }
 
 fn lease_ms(delivery: &Delivery) -> i64 {

@@ -73,8 +73,6 @@ statements! {
     PUT_ROLLUP = "UPDATE notifications SET state = ?2, ended_at = ?3,
         hold_until = CASE WHEN ?3 IS NOT NULL AND ?4 THEN remembered_until END,
         content_due = CASE WHEN NOT ?4 THEN ?3 + keep_content_ms END WHERE seq = ?1";
-    WAITING_IN_LANE = "SELECT id FROM deliveries WHERE lane = ?1 AND alone = ?2 AND due_at IS NOT NULL
-        ORDER BY due_at LIMIT ?3";
 
     // Read.
     NOTIFICATION = "SELECT id, owner, class, state, reference, grp, repeats, body FROM notifications WHERE seq = ?1";
@@ -142,7 +140,7 @@ statements! {
 }
 
 /// At opening: claims of the process before are known dead, because its lock is gone.
-pub const LAPSE_ALL: &str = "UPDATE claims SET lease_until = min(lease_until, ?1)";
+pub const LAPSE_ALL: &str = "UPDATE claims SET lease_until = min(lease_until, ?1), lease_ms = 0";
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use async_trait::async_trait;
 use belfry_domain::notification::Record;
-use belfry_domain::{Delivery, DeliveryId, Lane, NotificationId, UnixMs};
+use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::core::{Core, Result};
 use super::due::DueSignal;
@@ -104,11 +104,6 @@ impl<S: Shell> Deliveries for Store<S> {
 
     async fn depths(&self) -> Result<Depths> {
         self.shell.read(|reads, now| reads.depths(now)).await
-    }
-
-    async fn relane(&self, from: &Lane, to: &Lane, limit: u16) -> Result<u32> {
-        let (from, to) = (from.clone(), to.clone());
-        self.shell.write(move |core, _| core.relane(&from, &to, limit)).await
     }
 
     async fn due_changed(&self) {

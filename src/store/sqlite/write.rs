@@ -2,11 +2,11 @@
 //! notification's state and the counters in one go.
 
 use belfry_domain::delivery::StateName;
-use belfry_domain::{Delivery, DeliveryId, Lane, State, UnixMs};
+use belfry_domain::{Delivery, DeliveryId, State, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
 use super::core::{Core, Result};
-use super::rows::{self, Columns, IdBytes, Named, Rollup, delivery_key, signed, unsigned};
+use super::rows::{self, Columns, Named, Rollup, delivery_key, signed, unsigned};
 use super::{schema, sql};
 use crate::ports::deliveries::{Reclaim, Settle, Spend, Token, Written};
 
@@ -144,33 +144,6 @@ impl Core {
         self.put(&row, next, row.done)?;
         self.end_claim(next.id)?;
         Ok(Written::Done)
-    }
-
-    /// Moves waiting deliveries to another lane; each write is a `rev` like any other, so that
-    /// whoever decided on the old one decides again.
-    ///
-    /// # Errors
-    /// As [`Core::spend`].
-    pub fn relane(&mut self, from: &Lane, to: &Lane, limit: u16) -> Result<u32> {
-        let Some(lane) = self.reads().lane(from)?.filter(|_| from != to) else { return Ok(0) };
-        let mut moved = 0;
-        for alone in [false, true] {
-            let left = u32::from(limit) - moved;
-            let ids: Vec<IdBytes> = self
-                .conn
-                .prepare_cached(sql::WAITING_IN_LANE)?
-                .query_map(params![lane, alone, left], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            for id in ids {
-                let Some(row) = self.row(DeliveryId(id.0))? else { continue };
-                let mut next = row.delivery()?;
-                next.lane = to.clone();
-                next.rev += 1;
-                self.put(&row, &next, row.done)?;
-                moved += 1;
-            }
-        }
-        Ok(moved)
     }
 
     fn row(&self, id: DeliveryId) -> Result<Option<Row>> {

@@ -193,10 +193,6 @@ impl Deliveries for FaultyStore {
         self.over_the_line(self.inner.depths()).await
     }
 
-    async fn relane(&self, ask: Relane) -> Result<u32, StoreError> {
-        self.over_the_line(self.inner.relane(ask)).await
-    }
-
     async fn due_changed(&self) {
         self.inner.due_changed().await;
     }

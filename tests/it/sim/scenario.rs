@@ -233,7 +233,7 @@ impl CallerView {
         let intent = intent.clone();
         let request = async move {
             // The caller may be gone; nobody minds.
-            drop(answer.send(door.submit(&intent).await));
+            answer.send(door.submit(&intent).await).ok();
         };
         self.world.sim.start(node, Box::pin(request));
         answered.await.ok().flatten()
@@ -280,7 +280,7 @@ async fn cancel(view: &CallerView, id: NotificationId) {
         };
         if let Ok(transition) = belfry_domain::step(&delivery, class, Event::StopAsked(stop), env) {
             // Lost to a concurrent write: the wish simply was not granted.
-            drop(view.store.apply(vec![transition.next]).await);
+            view.store.apply(vec![transition.next]).await.unwrap();
         }
     }
 }
