@@ -146,10 +146,12 @@ fn sms(text: &str) -> Result<Rendered, RenderProblem> {
 fn push(text: &str) -> Result<String, RenderProblem> {
     let failed = |why: String| RenderProblem::new(RenderFault::Failed, why);
     let json = Json::parse(text).map_err(|fault| failed(format!("the push payload is {fault}")))?;
-    for name in ["title", "body"] {
-        if !matches!(json.get(name), Some(Json::Text(_))) {
-            return Err(failed(format!("the push payload needs `{name}`, a string")));
-        }
+    let shown = ["title", "body"].map(|name| json.get(name));
+    if shown.iter().flatten().any(|value| !matches!(value, Json::Text(_))) {
+        return Err(failed("the push payload's `title` and `body` are strings".to_owned()));
+    }
+    if shown == [None, None] && json.get("data").is_none() {
+        return Err(failed("the push payload needs a `title`, a `body` or `data`".to_owned()));
     }
     let payload = json.to_string();
     if payload.len() > LARGEST_PUSH {

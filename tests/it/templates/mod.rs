@@ -2,8 +2,10 @@
 
 mod escaping;
 mod golden;
+mod lint;
 mod loading;
 mod numbers;
+mod preview;
 mod versions;
 
 use std::fs;
