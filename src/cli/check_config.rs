@@ -36,8 +36,6 @@ fn listed(shown: &[Shown]) -> serde_json::Value {
 }
 
 fn refused(errors: &ConfigErrors) -> serde_json::Value {
-    let one = |problem: &crate::config::Problem| {
-        json!({ "key": problem.key, "problem": problem.what, "from": problem.origin.to_string() })
-    };
+    let one = |problem: &crate::config::Problem| json!({ "key": problem.key, "problem": problem.what, "from": problem.origin.to_string() });
     json!({ "ok": false, "problems": errors.problems.iter().map(one).collect::<Vec<_>>() })
 }

@@ -15,7 +15,7 @@ use super::local::LocalDir;
 use crate::config::Config;
 
 /// Where the server is and which key opens it.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub struct ServerArgs {
     /// Address of the server; absent: the one that runs on this machine
     #[arg(long, env = "BELFRY_SERVER", value_name = "URL")]

@@ -184,12 +184,12 @@ email to a…@example.com  accepted  dlv_000000000000000000000002
          +0s  accepted, over HTTP
        +12ms  attempt 1 through main: of unknown outcome after 1s500ms: the connection was cut
          +1s  put off until +1m5s: to try again
-        +2m0s  worker w1 did not come back: nothing was sent
+         +2m  worker w1 did not come back: nothing was sent
+     +2d1h2m  attempt 1 of send 2 through main: accepted after 20ms
+     +2d1h2m  ended: accepted
+         +0s  from the future
+  7 further entries were left out of the middle.
 ";
-        let drawn = drawn(&PLAIN, &view);
-        let lines: Vec<&str> = drawn.lines().collect();
-        assert_eq!(lines[..9].join("\n"), expected.replace("        +2m0s", "         +2m").trim_end());
-        assert_eq!(lines[9], "      +2d1h2m  attempt 1 of send 2 through main: accepted after 20ms".replacen("      ", "     ", 1));
-        assert_eq!(lines[10..].join("\n"), "     +2d1h2m  ended: accepted\n         +0s  from the future\n  7 further entries were left out of the middle.".replacen("     +2d", "     +2d", 1));
+        assert_eq!(drawn(&PLAIN, &view), expected);
     }
 }

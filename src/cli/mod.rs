@@ -52,7 +52,7 @@ enum Command {
     /// Start the server
     Serve(serve::ServeArgs),
     /// Send one notification; prints the key that makes a repeat harmless
-    Send(send::SendArgs),
+    Send(Box<send::SendArgs>),
     /// Show where a notification stands
     Status(status::StatusArgs),
     /// Draw what happened to a notification, and why
@@ -117,7 +117,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::CheckConfig => check_config::run(shell),
         Command::Templates(command) => templates::run(shell, &command),
         Command::Serve(args) => runtime()?.block_on(serve::run(shell, &args)),
-        Command::Send(args) => runtime()?.block_on(send::run(shell, args)),
+        Command::Send(args) => runtime()?.block_on(send::run(shell, &args)),
         Command::Status(args) => runtime()?.block_on(status::run(shell, &args)),
         Command::Explain(args) => runtime()?.block_on(explain::run(shell, &args)),
         Command::Doctor => runtime()?.block_on(doctor::run(shell)),

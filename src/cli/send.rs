@@ -1,10 +1,13 @@
 //! `send`: one notification over the API. The key is made and printed before the call, so that
 //! whatever happens then, the same command can be given again without a second effect.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::Shell;
 use super::client::{Client, ServerArgs};
@@ -67,9 +70,9 @@ pub struct SendArgs {
     expires_at: Option<String>,
 }
 
-pub async fn run(shell: &Shell, args: SendArgs) -> anyhow::Result<Exit> {
+pub async fn run(shell: &Shell, args: &SendArgs) -> anyhow::Result<Exit> {
     let client = Client::discover(&args.server, &shell.config()?)?;
-    let body = body(&args)?;
+    let body = body(args)?;
     let (key, made) = match &args.key {
         Some(key) => (key.clone(), false),
         None => (fresh_key(), true),
@@ -87,7 +90,11 @@ pub async fn run(shell: &Shell, args: SendArgs) -> anyhow::Result<Exit> {
             print_json(&json!({ "key": key, "replayed": answer.replayed, "notification": answer.body }))?;
         }
         Format::Table => {
-            let note = if answer.replayed { "Recognised as a repeat: this is the first answer, nothing new was sent.\n" } else { "" };
+            let note = if answer.replayed {
+                "Recognised as a repeat: this is the first answer, nothing new was sent.\n"
+            } else {
+                ""
+            };
             // A repeat whose record is gone is answered with its id and state alone.
             let drawn = match NotificationView::of(&answer) {
                 Ok(view) => super::status::drawn(&shell.look, &view),
@@ -109,64 +116,39 @@ pub fn fresh_key() -> String {
     format!("cli-{:016x}{:016x}", random(), random())
 }
 
-/// The request. Callers' own JSON goes through as text where no flag touches it, so that its
-/// numbers keep every digit.
+/// Members of a JSON object, each as the text it came in: numbers keep every digit.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// The request.
 fn body(args: &SendArgs) -> Result<String, Failure> {
-    let overlay = overlay(args)?;
+    let flags = from_flags(args)?;
     let Some(from) = &args.json else {
-        return Ok(overlay.to_text());
+        return Ok(text_of(&flags));
     };
     let text = read(from)?;
-    if overlay.is_empty() {
+    if flags.is_empty() {
         return Ok(text);
     }
-    let parsed: Map<String, Value> =
-        serde_json::from_str(&text).map_err(|error| Failure::new(Exit::Usage, format!("--json: {error}")))?;
-    Ok(overlay.over(parsed).to_text())
-}
-
-/// What the flags say: members of the request, `data` apart as the text that it came in.
-struct Overlay {
-    members: Map<String, Value>,
-    fields: Option<Box<serde_json::value::RawValue>>,
-}
-
-impl Overlay {
-    fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.fields.is_none()
-    }
-
-    fn over(mut self, mut below: Map<String, Value>) -> Self {
-        for (name, value) in std::mem::take(&mut self.members) {
-            match (below.get_mut(&name), value) {
-                (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),
-                (_, value) => {
-                    below.insert(name, value);
-                }
+    let mut members = parsed("--json", &text)?;
+    for (name, value) in flags {
+        let over = match (members.remove(&name), name.as_str()) {
+            (Some(below), "to" | "content") => {
+                let mut below = parsed("--json", below.get())?;
+                below.extend(parsed("a flag", value.get())?);
+                raw(&below)
             }
-        }
-        if self.fields.is_some() {
-            below.remove("data");
-        }
-        Self { members: below, ..self }
+            _ => value,
+        };
+        members.insert(name, over);
     }
-
-    fn to_text(&self) -> String {
-        let text = Value::Object(self.members.clone()).to_string();
-        match &self.fields {
-            None => text,
-            Some(fields) if self.members.is_empty() => format!("{{\"data\":{fields}}}"),
-            Some(fields) => format!("{},\"data\":{fields}}}", &text[..text.len() - 1]),
-        }
-    }
+    Ok(text_of(&members))
 }
 
-fn overlay(args: &SendArgs) -> Result<Overlay, Failure> {
-    let object = |pairs: [(&str, &Option<String>); 3]| -> Map<String, Value> {
-        pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?)))).collect()
+fn from_flags(args: &SendArgs) -> Result<Members, Failure> {
+    let given = |pairs: &[(&str, &Option<String>)]| -> Members {
+        pairs.iter().filter_map(|(name, value)| Some(((*name).to_owned(), raw(value.as_ref()?)))).collect()
     };
-    let mut members = Map::new();
-    for (name, value) in [
+    let mut members = given(&[
         ("class", &args.class),
         ("template", &args.template),
         ("scope", &args.scope),
@@ -176,34 +158,41 @@ fn overlay(args: &SendArgs) -> Result<Overlay, Failure> {
         ("collapse", &args.collapse),
         ("send_at", &args.send_at),
         ("expires_at", &args.expires_at),
-    ] {
-        if let Some(value) = value {
-            members.insert(name.into(), json!(value));
-        }
-    }
-    let to = object([("email", &args.to), ("phone", &args.phone), ("locale", &args.locale)]);
-    let content = object([("subject", &args.subject), ("text", &args.text), ("html", &args.html)]);
+    ]);
+    let to = given(&[("email", &args.to), ("phone", &args.phone), ("locale", &args.locale)]);
+    let content = given(&[("subject", &args.subject), ("text", &args.text), ("html", &args.html)]);
     for (name, inner) in [("to", to), ("content", content)] {
         if !inner.is_empty() {
-            members.insert(name.into(), Value::Object(inner));
+            members.insert(name.into(), raw(&inner));
         }
     }
     if !args.channels.is_empty() {
-        members.insert("channels".into(), json!(args.channels));
+        members.insert("channels".into(), raw(&args.channels));
     }
-    let fields = match &args.fields {
-        None => None,
-        Some(given) => {
-            let text = match given.strip_prefix('@') {
-                Some(path) => read(path)?,
-                None if given == "-" => read("-")?,
-                None => given.clone(),
-            };
-            let parsed = serde_json::from_str(&text);
-            Some(parsed.map_err(|error| Failure::new(Exit::Usage, format!("--data is no JSON: {error}")))?)
-        }
-    };
-    Ok(Overlay { members, fields })
+    if let Some(given) = &args.fields {
+        let text = match given.strip_prefix('@') {
+            Some(path) => read(path)?,
+            None if given == "-" => read("-")?,
+            None => given.clone(),
+        };
+        let value = RawValue::from_string(text.trim().to_owned());
+        let value = value.map_err(|error| Failure::new(Exit::Usage, format!("--data is no JSON: {error}")))?;
+        members.insert("data".into(), value);
+    }
+    Ok(members)
+}
+
+/// JSON text of text, lists of text, and members: none of them can fail to have one.
+fn raw(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn text_of(members: &Members) -> String {
+    raw(members).get().to_owned()
+}
+
+fn parsed(from: &str, text: &str) -> Result<Members, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::new(Exit::Usage, format!("{from}: {error}")))
 }
 
 /// Bounded like the API's own largest body.
@@ -237,11 +226,9 @@ mod tests {
 
     #[test]
     fn flags_become_a_request() {
-        let text = body_of(&["--class", "code", "--to", "a@b.example", "--template", "login_code", "--data", "{\"n\": 1.0}"]);
-        assert_eq!(
-            text,
-            r#"{"class":"code","template":"login_code","to":{"email":"a@b.example"},"data":{"n": 1.0}}"#
-        );
+        let text =
+            body_of(&["--class", "code", "--to", "a@b.example", "--template", "login_code", "--data", "{\"n\": 1.0}"]);
+        assert_eq!(text, r#"{"class":"code","data":{"n": 1.0},"template":"login_code","to":{"email":"a@b.example"}}"#);
     }
 
     #[test]
@@ -258,10 +245,13 @@ mod tests {
     #[test]
     fn flags_go_over_a_json_request() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), r#"{"class":"code","to":{"email":"a@b.example","locale":"sv"}}"#).unwrap();
+        std::fs::write(
+            file.path(),
+            r#"{"class":"code","to":{"email":"a@b.example","locale":"sv"},"data":{"n":1e400}}"#,
+        )
+        .unwrap();
         let text = body_of(&["--json", file.path().to_str().unwrap(), "--class", "receipt", "--to", "c@d.example"]);
-        let value: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value, json!({"class": "receipt", "to": {"email": "c@d.example", "locale": "sv"}}));
+        assert_eq!(text, r#"{"class":"receipt","data":{"n":1e400},"to":{"email":"c@d.example","locale":"sv"}}"#);
     }
 
     #[test]

@@ -32,8 +32,6 @@ pub struct DeliveryView {
     #[serde(default)]
     pub provider: String,
     #[serde(default)]
-    pub attempts: u32,
-    #[serde(default)]
     pub timeline: Vec<EntryView>,
     pub timeline_left_out: Option<u32>,
 }

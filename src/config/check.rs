@@ -66,12 +66,6 @@ impl Checks<'_> {
         if http.public_url.as_deref().is_some_and(|url| !is_base_url(url)) {
             self.refuse("http.public_url", "expected an address such as \"https://notify.example.com\"");
         }
-        if http.body_limit < 1024 {
-            self.refuse("http.body_limit", "expected at least 1024 bytes");
-        }
-        if http.batch_body_limit < http.body_limit {
-            self.refuse("http.batch_body_limit", "must not be smaller than http.body_limit");
-        }
     }
 
     fn numbers(&mut self, config: &Config) {
@@ -79,6 +73,7 @@ impl Checks<'_> {
         for (key, span) in [
             ("http.header_timeout", config.http.header_timeout),
             ("http.body_timeout", config.http.body_timeout),
+            ("http.write_timeout", config.http.write_timeout),
             ("http.idle_timeout", config.http.idle_timeout),
             ("engine.poll", engine.poll),
             ("engine.sweep", engine.sweep),

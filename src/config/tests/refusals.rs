@@ -20,7 +20,6 @@ const BAD: &[(&str, &[&str])] = &[
     ("[engine]\nconcurrency = \"many\"\n", &["engine.concurrency: expected a whole number", "found text"]),
     ("[http]\nlisten = \"0.0.0.0:8090\"\n", &["http.listen: lies beyond loopback"]),
     ("[http]\npublic_url = \"notify.example.com\"\n", &["http.public_url: expected an address such as"]),
-    ("[http]\nbody_limit = 5000\nbatch_body_limit = 4000\n", &["http.batch_body_limit: must not be smaller"]),
     ("[log]\nformat = \"jsn\"\n", &["log.format: expected one of \"pretty\", \"json\"; did you mean \"json\"?"]),
     ("[log]\nlevel = \"loud\"\n", &["log.level: expected error, warn"]),
     ("[store]\nkind = \"redis\"\n", &["store.kind: the Redis store is not built yet"]),
