@@ -1,6 +1,7 @@
 //! The composition: the only place that names concrete stores and channels.
 
 mod keys;
+mod probes;
 mod providers;
 pub mod render;
 mod stores;
@@ -14,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::config::{Config, ConfigErrors};
 use crate::content::Content;
 use crate::engine::{self, Engine};
 use crate::facts::{Fact, FactSink};
@@ -26,9 +27,10 @@ use crate::ports::clock::Dice;
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
+pub use probes::{open_keys, probe_provider, probe_store};
 use providers::Providers;
 use render::Templates;
-pub use stores::Stores;
+use stores::Stores;
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);
@@ -218,18 +220,17 @@ fn fresh_secret() -> [u8; 32] {
 }
 
 impl RunningApp {
-    /// Swaps classes, providers, routes, secrets and templates for those of `next`, all or nothing.
-    /// Open circuits get a fresh look.
-    ///
-    /// # Errors
-    /// What does not hold together, or needs a restart; the old configuration stays in force.
-    pub async fn reload(&self, next: Config) -> anyhow::Result<()> {
-        let done = self.swap(next).await;
-        match &done {
+    /// Swaps classes, providers, routes, secrets and templates for those of `loaded`, all or nothing,
+    /// and records that it did, or why not. Open circuits get a fresh look.
+    pub async fn reload(&self, loaded: Result<Config, ConfigErrors>) {
+        let done = match loaded {
+            Ok(next) => self.swap(next).await,
+            Err(errors) => Err(errors.into()),
+        };
+        match done {
             Ok(()) => self.recorder.record(&Fact::Reloaded),
             Err(problem) => self.recorder.record(&Fact::ReloadRefused { problem: format!("{problem:#}") }),
         }
-        done
     }
 
     async fn swap(&self, next: Config) -> anyhow::Result<()> {
@@ -246,10 +247,14 @@ impl RunningApp {
         Ok(())
     }
 
-    /// Stops taking requests and claims, lets what is open finish within the grace, breaks off the
-    /// rest, writes everything down and lets go of the store.
-    pub async fn stop(mut self) {
+    /// Begins the graceful end: no further requests, no further claims. Returns at once.
+    pub fn shut_down(&self) {
         self.drain.begin();
+    }
+
+    /// After [`Self::shut_down`]: lets what is open finish within the grace, breaks off the rest,
+    /// writes everything down and lets go of the store.
+    pub async fn ended(mut self) {
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             (&mut self.serving).await.ok();

@@ -9,7 +9,6 @@ use super::Shell;
 use super::client::{Client, ServerArgs};
 use super::exit::Exit;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
-use super::wiring;
 use crate::config::Config;
 use crate::content::lint::lint;
 use crate::machine::MachineClock;
@@ -68,7 +67,7 @@ pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
         let what = "held by the running server, as it should be; readiness made a real write";
         checks.push(Check::new("store", Verdict::Good, what));
     } else {
-        checks.push(Check::of("store", wiring::probe_store(&config).await));
+        checks.push(Check::of("store", crate::app::probe_store(&config).await));
     }
     checks.push(clock());
     providers(&config, &mut checks).await;
@@ -193,7 +192,7 @@ async fn providers(config: &Config, checks: &mut Vec<Check>) {
         checks.push(Check::new("providers", Verdict::Note, what));
     }
     for (name, provider) in &config.providers {
-        checks.push(Check::of(format!("provider {name}"), wiring::probe_provider(name, provider).await));
+        checks.push(Check::of(format!("provider {name}"), crate::app::probe_provider(provider).await));
     }
 }
 

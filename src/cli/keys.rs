@@ -7,7 +7,6 @@ use serde_json::json;
 use super::Shell;
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, print, print_json, table};
-use super::wiring;
 use crate::http::keys::{RANDOM_BYTES, hash, mint, public_id};
 use crate::machine::{MachineClock, MachineDice};
 use crate::ports::StoreError;
@@ -64,7 +63,7 @@ pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
     if let KeysCommand::Create(args) = &command {
         args.check()?;
     }
-    let keys = wiring::open_keys(&config).await?;
+    let keys = crate::app::open_keys(&config)?;
     match command {
         KeysCommand::Create(args) => {
             let (secret, key) = args.key();

@@ -25,9 +25,7 @@ mod status;
 mod templates;
 mod terminal;
 mod view;
-pub mod wiring;
-
-use exit::{Exit, Failure, code_of};
+pub use exit::{Exit, Failure, code_of};
 use terminal::{Format, Look};
 
 /// Notification delivery: one intent, one effect, whatever is repeated on the way

@@ -9,7 +9,7 @@ use super::Shell;
 use super::exit::{Exit, Failure};
 use super::local::LocalDir;
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
-use super::wiring::{RunningApp, StartOptions};
+use crate::app::{self, RunningApp, StartOptions};
 use crate::config::Config;
 use crate::telemetry::start_logging;
 
@@ -29,7 +29,7 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     // Before anything is announced: a signal that comes right after has to find its listener.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
-    let running = RunningApp::start(config.clone(), options).await?;
+    let running = app::start(config.clone(), options).await?;
     announce(shell, &config, &running, args.ephemeral)?;
     while let Asked::Reload = signals.next().await {
         running.reload(Config::load(&shell.sources)).await;
@@ -37,7 +37,7 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     running.shut_down();
     tokio::select! {
         biased;
-        ended = running.ended() => ended.map(|()| Exit::Ok),
+        () = running.ended() => Ok(Exit::Ok),
         () = signals.end() => Err(Failure::new(Exit::Failed, "ended at once, by the second signal").into()),
     }
 }

@@ -31,7 +31,8 @@ pub fn mails() -> Vec<(&'static str, EmailMessage)> {
     let line = "0123456789".repeat(500);
     let awkward = format!("{line}\n.\n..\n.hidden\ntrailing  \ntab\t\nFrom here\n-- \nbare\rreturn\r\nend\n\n");
     let html = format!("<!doctype html><p style=\"color:#000\">{}</p><p>é 你好 😀</p>", "minified ".repeat(600));
-    let pdf = || file("Räkning – \"42\" 你好 with a very long name indeed.pdf", "application/pdf", "JVBERi0xLjQK", None);
+    let pdf =
+        || file("Räkning – \"42\" 你好 with a very long name indeed.pdf", "application/pdf", "JVBERi0xLjQK", None);
     let logo = || file("logo.png", "image/png", "iVBORw0KGgo=", Some("logo@shop"));
     let binary = || file("all.bin", "application/octet-stream", &"AAECAwQFBgcICQoLDA0ODw==".repeat(1), None);
     vec![
@@ -50,11 +51,16 @@ pub fn mails() -> Vec<(&'static str, EmailMessage)> {
                 from: Some(named("Zoë, \"the\" Shop", "zoe@shop.example")),
                 reply_to: vec![named("Hjälp", "help@example.com"), mailbox("other@example.com")],
                 to: vec![named("Ann O'Hara (work)", "ann@example.com"), named("李小龙", "li@example.com")],
-                cc: (0..30).map(|at| named(&format!("Ünïcödé Nåme Number {at}"), &format!("cc{at}@example.com"))).collect(),
+                cc: (0..30)
+                    .map(|at| named(&format!("Ünïcödé Nåme Number {at}"), &format!("cc{at}@example.com")))
+                    .collect(),
                 headers: vec![
                     ("List-Unsubscribe".to_owned(), format!("<https://n.example.com/u/{}>", "t".repeat(700))),
                     ("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()),
-                    ("X-Note".to_owned(), "första raden är längre än vad som får plats på en rad i ett brev".to_owned()),
+                    (
+                        "X-Note".to_owned(),
+                        "första raden är längre än vad som får plats på en rad i ett brev".to_owned(),
+                    ),
                 ],
                 attachments: vec![pdf(), logo(), binary()],
                 ..mail()
