@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use crate::ports::deliveries::Depths;
 use belfry_domain::breaker::OpenWhy;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -59,6 +60,11 @@ pub enum Fact {
         verb: &'static str,
     },
     StoreRecovered,
+    /// The lanes as they stand.
+    Measured {
+        depths: Depths,
+        at: UnixMs,
+    },
     Purged {
         contents: u32,
         records: u32,

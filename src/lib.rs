@@ -11,6 +11,7 @@ pub mod engine;
 pub mod facts;
 pub mod http;
 pub mod intake;
+pub mod machine;
 pub mod ports;
 pub mod store;
 pub mod telemetry;

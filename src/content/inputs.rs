@@ -53,8 +53,10 @@ pub struct Device {
     pub environment: Option<String>,
 }
 
+/// Tagged from outside: serde buffers what is tagged inside, and a `RawValue` cannot be read from a
+/// buffer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     Template {
         template: TemplateRef,
@@ -62,6 +64,14 @@ pub enum Source {
         data: Box<RawValue>,
     },
     Inline(Box<Inline>),
+}
+
+impl Source {
+    /// A frozen template with the caller's JSON text.
+    #[must_use]
+    pub const fn template(template: TemplateRef, data: Box<RawValue>) -> Self {
+        Self::Template { template, data }
+    }
 }
 
 /// Content given in the request itself.

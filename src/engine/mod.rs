@@ -1,1 +1,236 @@
-//! From due to settled: claims, attempts, renewals, sweeps.
+//! The engine: from due to settled. Claims what is due, makes the calls, renews the leases, settles
+//! what came of it, and takes over what others left. Decides nothing about states itself: that is
+//! [`belfry_domain::step`]. Knows ports, domain and content; no store, channel or HTTP.
+
+mod attempt;
+mod batcher;
+mod claimer;
+mod health;
+mod ledger;
+mod permits;
+mod receipts;
+mod renewer;
+mod settle;
+mod sweeper;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use belfry_domain::outcome::RepeatGuard;
+use belfry_domain::step::Env;
+use belfry_domain::{ChannelKind, Lane, Priority};
+use futures::FutureExt;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::facts::{Fact, FactSink};
+use crate::ports::StoreError;
+use crate::ports::channel::Receipt;
+use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
+use crate::ports::deliveries::Deliveries;
+use crate::ports::message::{Address, Rendered};
+use crate::ports::policy::{Policy, Provider};
+
+pub use health::CircuitView;
+
+/// One message, made from frozen inputs.
+pub struct Made {
+    pub address: Address,
+    pub message: Rendered,
+    /// Hex SHA-256 of the message before signing.
+    pub hash: String,
+}
+
+/// Why a message cannot be made.
+#[derive(Debug)]
+pub enum RenderFault {
+    /// It never can; the text names file and line, never data.
+    Broken(String),
+    /// Its frozen template could not be read just now.
+    Store(StoreError),
+}
+
+/// Makes messages from frozen inputs: pure but for fetching a frozen template.
+#[async_trait]
+pub trait Render: Send + Sync + 'static {
+    async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault>;
+}
+
+/// What the engine works with.
+#[derive(Clone)]
+pub struct Deps {
+    pub deliveries: Arc<dyn Deliveries>,
+    pub render: Arc<dyn Render>,
+    pub clock: Arc<dyn Clock>,
+    pub dice: Arc<dyn Dice>,
+    pub tasks: Arc<dyn Tasks>,
+    pub facts: Arc<dyn FactSink>,
+    pub policy: watch::Receiver<Arc<Policy>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This node's name in claims.
+    pub worker: String,
+    /// How long to wait for a wake-up before looking anyway.
+    pub poll: Duration,
+    /// How often the three ages are purged.
+    pub purge_every: Duration,
+}
+
+/// Everything that the engine's tasks share.
+pub(crate) struct Shared {
+    deps: Deps,
+    settings: Settings,
+    ledger: ledger::Ledger,
+    permits: permits::Permits,
+    health: health::Health,
+    settler: settle::Settler,
+    /// No new claims.
+    draining: watch::Sender<bool>,
+    /// Open calls are broken off.
+    cut_off: watch::Sender<bool>,
+    /// Something that has to run alone may be due.
+    alone_hint: AtomicBool,
+    /// Lanes with waiting deliveries whose provider is gone from the configuration.
+    orphans: watch::Sender<Vec<Lane>>,
+    /// The claimer has something to look at: a permit, a circuit, a reclaim.
+    nudge: Notify,
+}
+
+/// A running engine.
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+impl Engine {
+    /// Starts claiming. `receipts` are the providers' later words.
+    #[must_use]
+    pub fn start(deps: Deps, settings: Settings, receipts: mpsc::Receiver<Receipt>) -> Self {
+        let (settler, batches) = settle::Settler::new(deps.clone());
+        let shared = Arc::new(Shared {
+            ledger: ledger::Ledger::new(deps.clock.clone()),
+            permits: permits::Permits::default(),
+            health: health::Health::default(),
+            settler,
+            draining: watch::channel(false).0,
+            cut_off: watch::channel(false).0,
+            alone_hint: AtomicBool::new(true),
+            orphans: watch::channel(Vec::new()).0,
+            nudge: Notify::new(),
+            settings,
+            deps,
+        });
+        for (name, batch) in batches {
+            shared.deps.tasks.start(name, batch);
+        }
+        shared.keep_running("claimer", claimer::run);
+        shared.keep_running("renewer", renewer::run);
+        shared.keep_running("sweeper", sweeper::run);
+        let inbox = Arc::new(tokio::sync::Mutex::new(receipts));
+        shared.keep_running("receipts", move |shared| receipts::run(shared, inbox.clone()));
+        Self { shared }
+    }
+
+    /// Stops claiming, waits up to `grace` for open calls, then breaks them off: what had been
+    /// committed settles `unknown`, the rest goes back to the queue. Returns when all is settled or
+    /// `settle_grace` has passed as well.
+    pub async fn drain(&self, grace: Duration, settle_grace: Duration) {
+        let shared = &self.shared;
+        shared.draining.send_replace(true);
+        shared.nudge.notify_one();
+        let clock = &shared.deps.clock;
+        let until = clock.boot() + grace;
+        if !shared.idle_by(until).await {
+            shared.cut_off.send_replace(true);
+            shared.idle_by(until + settle_grace).await;
+        }
+    }
+
+    /// Calls under way.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.shared.permits.in_flight()
+    }
+
+    /// The circuits that are open.
+    #[must_use]
+    pub fn open_circuits(&self) -> Vec<CircuitView> {
+        self.shared.health.open_circuits()
+    }
+
+    /// Closes every circuit: providers were reconfigured and deserve a fresh look.
+    pub fn reset_circuits(&self) {
+        self.shared.health.reset();
+        self.shared.nudge.notify_one();
+    }
+}
+
+impl Shared {
+    /// Restarts `run` after a panic: a task that died silently would stop deliveries for good.
+    fn keep_running<F, R>(self: &Arc<Self>, name: &'static str, run: F)
+    where
+        F: Fn(Arc<Self>) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let shared = self.clone();
+        let task: BoxFuture = Box::pin(async move {
+            while std::panic::AssertUnwindSafe(run(shared.clone())).catch_unwind().await.is_err() {
+                shared.deps.facts.record(&Fact::TaskPanicked { task: name });
+                shared.pause(Duration::from_secs(1)).await;
+            }
+        });
+        self.deps.tasks.start(name, task);
+    }
+
+    async fn pause(&self, wait: Duration) {
+        self.deps.clock.sleep_until(self.deps.clock.boot() + wait).await;
+    }
+
+    async fn idle_by(&self, until: Boot) -> bool {
+        loop {
+            let changed = self.permits.changed();
+            if self.permits.in_flight() == 0 {
+                return true;
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = self.deps.clock.sleep_until(until) => return self.permits.in_flight() == 0,
+            }
+        }
+    }
+
+    fn policy(&self) -> Arc<Policy> {
+        self.deps.policy.borrow().clone()
+    }
+
+    fn draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    fn env(&self, provider: Option<&Provider>) -> Env {
+        Env {
+            now: self.deps.clock.now(),
+            jitter: self.deps.dice.roll(),
+            receipts: provider.is_some_and(|it| it.channel.receipts()),
+            guard: provider.map_or(RepeatGuard::None, |it| it.channel.repeat_guard()),
+        }
+    }
+
+    /// The shortest lease of any class: what renewals and sweeps keep pace with.
+    fn shortest_lease(&self) -> Duration {
+        self.policy().classes.values().map(|class| class.lease).min().unwrap_or(Duration::from_secs(30))
+    }
+
+    fn look_for_alone(&self) {
+        self.alone_hint.store(true, Ordering::Relaxed);
+        self.nudge.notify_one();
+    }
+}
+
+/// All lanes of a provider, the urgent first.
+fn lanes_of(provider: &str) -> impl Iterator<Item = Lane> {
+    Priority::ALL.iter().map(move |priority| Lane::new(provider, *priority))
+}

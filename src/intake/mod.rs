@@ -1,1 +1,17 @@
-//! The one door: every way in ends at `accept`.
+//! The one door: every way in ends at `accept`. Knows no HTTP and no store's name.
+
+pub mod accept;
+pub mod actions;
+pub mod address;
+pub mod answer;
+pub mod batch;
+pub mod caller;
+pub mod canonical;
+pub mod content_check;
+pub mod fields;
+pub mod inline;
+pub mod instant;
+pub mod json;
+pub mod plan;
+pub mod recipient;
+pub mod submission;

@@ -58,7 +58,8 @@ pub struct ClaimAsk {
     pub worker: String,
     /// Of this call: the same nonce again answers with the same claims, where they still hold.
     pub nonce: u64,
-    /// How many to claim from each lane at the most.
+    /// How many to claim from each lane at the most, in this order. All lanes of one provider
+    /// together get no more than the largest of their maxima.
     pub lanes: Vec<(Lane, u16)>,
     /// Ask for one delivery of those that have to run alone (`Delivery::claim_alone`); otherwise
     /// those are left out.
@@ -221,7 +222,7 @@ pub trait Deliveries: Send + Sync + 'static {
     /// Records durably that the call is about to be made (`spent`, `rev` + 1).
     async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>, StoreError>;
 
-    /// Writes under a claim: token and `rev` must be the stored ones.
+    /// Writes under a claim: token and `rev` must be the stored ones. `next` may be in another lane.
     async fn settle(&self, batch: Vec<Settle>) -> Result<Vec<Written>, StoreError>;
 
     /// Writes without a claim where the stored `rev` is `next.rev - 1`; never ends a claim that
@@ -253,10 +254,6 @@ pub trait Deliveries: Send + Sync + 'static {
     async fn purge(&self, ask: PurgeAsk) -> Result<Purged, StoreError>;
 
     async fn depths(&self) -> Result<Depths, StoreError>;
-
-    /// Moves up to `limit` waiting deliveries to another lane (a provider that is gone from the
-    /// configuration). Returns how many.
-    async fn relane(&self, from: &Lane, to: &Lane, limit: u16) -> Result<u32, StoreError>;
 
     /// Returns when something may have come due by an accept, an apply or a settle since the last
     /// call returned. May return for nothing.

@@ -61,8 +61,6 @@ pub struct Class {
     pub required: bool,
     /// Its retries do not draw on the lane's retry budget.
     pub budget_exempt: bool,
-    /// Outcomes are recorded one by one, without waiting for a batch to fill.
-    pub record_at_once: bool,
 }
 
 /// A class that cannot keep its own promise.
@@ -77,6 +75,27 @@ impl Class {
     #[must_use]
     pub fn at_most_once(&self) -> bool {
         self.order == Order::RecordThenSend
+    }
+
+    /// Stands in for a class that is no longer configured. Under it a delivery is only put off or
+    /// expired, never called, and what lapsed counts as maybe sent.
+    #[must_use]
+    pub fn unconfigured(name: &str, lease: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            order: Order::SendThenRecord,
+            priority: Priority::Low,
+            expiry: Duration::from_secs(24 * 60 * 60),
+            retry: RetryPolicy { base: Duration::from_secs(60), cap: Duration::from_secs(60), max_attempts: 1 },
+            resend_limit: 0,
+            lease,
+            window: Duration::from_secs(15 * 24 * 60 * 60),
+            receipt_window: Duration::from_secs(72 * 60 * 60),
+            keep_content: Duration::from_secs(3 * 24 * 60 * 60),
+            channels: Vec::new(),
+            required: false,
+            budget_exempt: false,
+        }
     }
 
     /// Everything about this class that contradicts itself; start is refused unless empty.

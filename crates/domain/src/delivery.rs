@@ -22,6 +22,8 @@ named_enum!(
         Pace = "pace",
         /// The provider's circuit is open.
         Breaker = "breaker",
+        /// Its class or provider is no longer in the configuration.
+        Unconfigured = "unconfigured",
     }
 );
 

@@ -46,6 +46,7 @@ impl Delivery {
             }
             DeferWhy::Pace => "Waiting because the provider asked us to slow down.".into(),
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
+            DeferWhy::Unconfigured => "Waiting because its class or provider is no longer configured.".into(),
         }
     }
 

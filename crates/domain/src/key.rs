@@ -195,6 +195,12 @@ impl NotificationId {
         Self(child_key(KeyKind::Http, &parts))
     }
 
+    /// The key of one mail: its To, Cc and Bcc copies share it, so that they share a Message-ID.
+    #[must_use]
+    pub fn message_key(self, send: u32) -> Key {
+        child_key(KeyKind::Message, &[self.0.as_bytes(), &send.to_be_bytes()])
+    }
+
     /// The id of an intent with a business key; whatever header key it arrives under.
     #[must_use]
     pub fn unique(tenant: &str, environment: &str, class: &str, unique: &str) -> Self {

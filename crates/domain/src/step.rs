@@ -8,6 +8,7 @@ use crate::admission::Verdict;
 use crate::class::Class;
 use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::key::Key;
+use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
 use crate::time::UnixMs;
@@ -34,6 +35,8 @@ pub enum Event {
     },
     /// The claim is given back; no call was started.
     Released,
+    /// Its provider is gone from the configuration; another serves its channel now.
+    Rerouted(Lane),
     /// The message cannot be made.
     Uncallable(Why),
     /// The message would not be the one that may have arrived already.
@@ -145,8 +148,9 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
     let mut draft = Draft { next: delivery.clone(), facts: Vec::new(), class, env };
     match event {
         Event::Admitted(verdict) => draft.admitted(verdict)?,
-        Event::Held { until, why } => draft.sending().map(|_| draft.defer(until, why))?,
+        Event::Held { until, why } => draft.sending().map(|_| draft.put_off(until, why))?,
         Event::Released => draft.released()?,
+        Event::Rerouted(lane) => draft.rerouted(lane)?,
         Event::Uncallable(why) => draft.uncallable(why)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
@@ -186,7 +190,7 @@ impl Draft<'_> {
 
     fn end(&mut self, state: State) {
         self.next.state = state;
-        self.next.ended_at = Some(self.env.now);
+        self.next.ended_at.get_or_insert(self.env.now);
         self.next.receipt_until = None;
         self.next.timeline.push(self.env.now, Happened::Ended { state: state.name() });
         let for_ = self.env.now.since(self.next.created_at);
@@ -200,6 +204,13 @@ impl Draft<'_> {
         self.next.state = State::Deferred { until, why };
         self.next.due_at = until;
         self.next.timeline.push(self.env.now, Happened::Deferred { until, why });
+    }
+
+    /// Deferred, unless somebody asked meanwhile that it end: that must not wait for another claim.
+    fn put_off(&mut self, until: UnixMs, why: DeferWhy) {
+        if !self.stopped_meanwhile() {
+            self.defer(until, why);
+        }
     }
 
     fn queue(&mut self) {
@@ -239,6 +250,17 @@ impl Draft<'_> {
         if !self.stopped_meanwhile() {
             self.next.spent = false;
             self.queue();
+        }
+        Ok(())
+    }
+
+    /// Only what cannot have arrived goes another way: elsewhere nobody would recognise the repeat.
+    fn rerouted(&mut self, lane: Lane) -> Result<(), Rejected> {
+        self.released()?;
+        if self.next.state == State::Queued && !self.next.maybe_sent {
+            self.next.lane = lane;
+        } else if self.next.state == State::Queued {
+            self.end(State::Parked { why: ParkWhy::MayHaveArrived });
         }
         Ok(())
     }
@@ -318,15 +340,12 @@ impl Draft<'_> {
     }
 
     fn throttled(&mut self, after: Duration, scope: ThrottleScope) {
-        if self.stopped_meanwhile() {
-            return;
-        }
         let wait = retry::wait(&self.class.retry, 1, Some(after), self.env.jitter);
         let why = match scope {
             ThrottleScope::Recipient | ThrottleScope::Provider => DeferWhy::Pace,
             ThrottleScope::Credential => DeferWhy::Breaker,
         };
-        self.defer(self.env.now.plus(wait), why);
+        self.put_off(self.env.now.plus(wait), why);
     }
 
     fn unknown(&mut self, why: WhyCode) {
@@ -366,7 +385,7 @@ impl Draft<'_> {
         self.next.timeline.push(self.env.now, Happened::LookedUp { found });
         match looked {
             Looked::Found { provider_ref } => self.accepted(provider_ref),
-            Looked::NotYet => self.defer(self.env.now.plus(NEXT_LOOK), DeferWhy::Retry),
+            Looked::NotYet => self.put_off(self.env.now.plus(NEXT_LOOK), DeferWhy::Retry),
             // It never arrived, so the next call is no repeat. The claim goes on under the new rev.
             Looked::Absent => self.next.maybe_sent = false,
         }
@@ -432,10 +451,11 @@ impl Draft<'_> {
 
     fn receipt(&mut self, kind: ReceiptKind) -> Result<(), Rejected> {
         let told = Happened::Receipt { kind };
-        if self.next.timeline.entries.iter().any(|entry| entry.happened == told) {
+        if self.next.timeline.of_send(self.next.send).iter().any(|entry| entry.happened == told) {
             return Err(Rejected::Repeat);
         }
-        let proves = self.next.maybe_sent && self.next.state.waiting();
+        // Where a call may have had its effect, the provider's word proves that it had.
+        let proves = self.next.maybe_sent && !matches!(self.next.state, State::Sending { .. });
         let takes = match self.next.state {
             State::Accepted | State::Delivered | State::Bounced | State::Unknown | State::Parked { .. } => true,
             _ => proves,

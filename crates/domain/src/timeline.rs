@@ -142,4 +142,19 @@ impl Timeline {
         }
         self.entries.push(Entry { at, happened });
     }
+
+    /// What is kept of the time since `send` was opened: an earlier sending's receipts are no
+    /// repeats of this one's.
+    #[must_use]
+    pub fn of_send(&self, send: u32) -> &[Entry] {
+        let opens =
+            |entry: &Entry| matches!(entry.happened, Happened::SentAgain { send: opened, .. } if opened == send);
+        let from = match self.entries.iter().rposition(opens) {
+            Some(at) => at + 1,
+            None if send == 1 => 0,
+            // It fell out of the middle: what stands after the gap is younger.
+            None => Self::HEAD.min(self.entries.len()),
+        };
+        &self.entries[from..]
+    }
 }

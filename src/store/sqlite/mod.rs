@@ -1,1 +1,30 @@
-//! The embedded store.
+//! The embedded store: SQLite, no server, one node.
+//!
+//! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
+//! `outbox`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! commit, and `inline` in memory. `store` puts the ports over either.
+
+mod accept;
+mod claim;
+mod core;
+mod due;
+mod errors;
+mod file;
+mod inline;
+mod keys;
+mod outbox;
+mod purge;
+mod read;
+mod reader;
+mod rows;
+mod schema;
+mod search;
+mod sql;
+mod store;
+mod threads;
+mod write;
+mod writer;
+
+pub use inline::InlineStore;
+pub use schema::OpenError;
+pub use threads::SqliteStore;

@@ -1,0 +1,15 @@
+//! The whole policy from outside: every state against every event, and what must hold whatever
+//! happens in whatever order.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and may look at the machine"
+)]
+
+mod diagram;
+mod fixtures;
+mod golden;
+mod properties;
+mod receipts;
+mod table;

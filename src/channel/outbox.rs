@@ -1,1 +1,0 @@
-//! The provider that keeps messages for the developer to look at, and misbehaves on request.

@@ -1,0 +1,272 @@
+//! What single values cannot show: that the whole holds together.
+
+use std::time::Duration;
+
+use belfry_domain::ChannelKind;
+use hyper::Uri;
+use hyper::http::uri::Authority;
+
+use super::problem::{Origin, Problem, near_match};
+use super::sections::{EnvironmentConfig, ProviderConfig};
+use super::{Config, HttpConfig};
+use crate::channel::smtp::config::SmtpConfig;
+use crate::ports::policy::OUTBOX;
+use crate::ports::span::Span;
+
+/// RFC 5321 4.5.3.2.6.
+const LEAST_END_OF_DATA: Duration = Duration::from_secs(600);
+
+pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Problem> {
+    let mut checks = Checks { origin, found: Vec::new() };
+    checks.listener(config);
+    checks.http(&config.http);
+    checks.numbers(config);
+    checks.log(&config.log.level);
+    for (kind, channel) in &config.channels {
+        checks.channel(config, *kind, &channel.providers);
+    }
+    for (name, provider) in &config.providers {
+        checks.provider(name, provider);
+    }
+    for (name, environment) in &config.environments {
+        checks.environment(name, environment);
+    }
+    for (name, class) in &config.classes {
+        for contradiction in class.class(name).contradictions() {
+            checks.refuse(&format!("classes.{name}.{}", contradiction.key), contradiction.problem);
+        }
+    }
+    checks.found
+}
+
+struct Checks<'a> {
+    origin: &'a dyn Fn(&str) -> Origin,
+    found: Vec<Problem>,
+}
+
+impl Checks<'_> {
+    fn refuse(&mut self, key: &str, what: impl Into<String>) {
+        self.found.push(Problem { key: key.to_owned(), origin: (self.origin)(key), what: what.into() });
+    }
+
+    /// On the defaults nobody has thought about who may reach this: the first key is printed, and
+    /// the outbox shows every message to who has it.
+    fn listener(&mut self, config: &Config) {
+        let operators_word = config.http.allow_remote || config.bootstrap_key.is_some();
+        if !config.http.listen.ip().is_loopback() && !operators_word {
+            self.refuse(
+                "http.listen",
+                "lies beyond loopback, which needs BELFRY_BOOTSTRAP_KEY or http.allow_remote = true \
+                 (and a proxy with TLS before it)",
+            );
+        }
+    }
+
+    fn http(&mut self, http: &HttpConfig) {
+        if http.public_url.as_deref().is_some_and(|url| !is_base_url(url)) {
+            self.refuse("http.public_url", "expected an address such as \"https://notify.example.com\"");
+        }
+    }
+
+    fn numbers(&mut self, config: &Config) {
+        let engine = &config.engine;
+        for (key, span) in [
+            ("http.header_timeout", config.http.header_timeout),
+            ("http.body_timeout", config.http.body_timeout),
+            ("http.write_timeout", config.http.write_timeout),
+            ("http.idle_timeout", config.http.idle_timeout),
+            ("engine.poll", engine.poll),
+            ("engine.sweep", engine.sweep),
+            ("engine.purge", engine.purge),
+            ("engine.shutdown_grace", engine.shutdown_grace),
+            ("remember.record", config.remember.record),
+        ] {
+            if span == Span::secs(0) {
+                self.refuse(key, "must be longer than zero");
+            }
+        }
+        for (key, number) in [
+            ("http.max_connections", config.http.max_connections),
+            ("engine.concurrency", engine.concurrency.into()),
+            ("outbox.keep", config.outbox.keep),
+            ("outbox.concurrency", config.outbox.concurrency.into()),
+        ] {
+            if number == 0 {
+                self.refuse(key, "must be at least 1");
+            }
+        }
+        for (key, path) in
+            [("store.sqlite.path", &config.store.sqlite.path), ("templates.path", &config.templates.path)]
+        {
+            if path.as_os_str().is_empty() {
+                self.refuse(key, "expected a path");
+            }
+        }
+    }
+
+    fn log(&mut self, level: &str) {
+        if !is_filter(level) {
+            self.refuse(
+                "log.level",
+                "expected error, warn, info, debug or trace, or levels by target such as \"info,belfry::engine=debug\"",
+            );
+        }
+    }
+
+    fn channel(&mut self, config: &Config, kind: ChannelKind, providers: &[String]) {
+        let key = format!("channels.{kind}.providers");
+        if providers.len() > 1 {
+            self.refuse(&key, "names several; failover between providers is not built yet, name one");
+        }
+        for name in providers {
+            match config.providers.get(name) {
+                Some(provider) if provider.serves(kind) => {}
+                Some(_) => self.refuse(&key, format!("\"{name}\" cannot send {kind}")),
+                None if name == OUTBOX => {}
+                None => {
+                    let near = near_match(name, config.provider_names());
+                    let hint = near.map_or_else(
+                        || format!("; define [providers.{name}]"),
+                        |near| format!("; did you mean \"{near}\"?"),
+                    );
+                    self.refuse(&key, format!("there is no provider \"{name}\"{hint}"));
+                }
+            }
+        }
+    }
+
+    fn provider(&mut self, name: &str, provider: &ProviderConfig) {
+        match provider {
+            ProviderConfig::Outbox(_) => {}
+            ProviderConfig::Smtp(_) if name == OUTBOX => {
+                self.refuse(&format!("providers.{name}"), "the name \"outbox\" is taken by the built-in outbox");
+            }
+            ProviderConfig::Smtp(smtp) => self.smtp(&format!("providers.{name}"), smtp),
+        }
+    }
+
+    fn smtp(&mut self, at: &str, smtp: &SmtpConfig) {
+        match SmtpAddress::parse(&smtp.url) {
+            Err(what) => self.refuse(&format!("{at}.url"), what),
+            Ok(address) => {
+                if address.user && smtp.password.is_none() {
+                    self.refuse(&format!("{at}.url"), "names a user; give the password by password_file");
+                }
+                if !address.user && smtp.password.is_some() {
+                    self.refuse(&format!("{at}.url"), "there is a password but no user; write smtp://user@host:587");
+                }
+                // Test peers on this machine may be impatient; the world is not.
+                if smtp.timeouts.end_of_data.0 < LEAST_END_OF_DATA && !address.loopback {
+                    self.refuse(
+                        &format!("{at}.timeouts.end_of_data"),
+                        "must be at least 600s (RFC 5321): giving up earlier makes duplicates",
+                    );
+                }
+            }
+        }
+        if !holds_mailbox(&smtp.from) {
+            self.refuse(&format!("{at}.from"), "expected \"Name <address@example.com>\" or an address");
+        }
+        if smtp.connections == 0 {
+            self.refuse(&format!("{at}.connections"), "must be at least 1");
+        }
+        if smtp.reuse.messages == 0 {
+            self.refuse(&format!("{at}.reuse.messages"), "must be at least 1");
+        }
+        if let Some(dkim) = &smtp.dkim {
+            for (key, value) in [("domain", &dkim.domain), ("selector", &dkim.selector)] {
+                if value.is_empty() || !value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
+                    self.refuse(&format!("{at}.dkim.{key}"), "expected a DNS name");
+                }
+            }
+        }
+    }
+
+    fn environment(&mut self, name: &str, environment: &EnvironmentConfig) {
+        let key = format!("environments.{name}");
+        match (&environment.allow, environment.outbox) {
+            (Some(_), true) => self.refuse(&key, "has both allow and outbox = true; give one"),
+            (None, false) => self.refuse(&key, "says nothing; give allow = [...] or outbox = true"),
+            (Some(_), false) if name == "test" => {
+                self.refuse(&format!("{key}.allow"), "\"test\" always goes to the outbox");
+            }
+            (Some(patterns), false) if patterns.iter().any(|pattern| pattern.trim().is_empty()) => {
+                self.refuse(&format!("{key}.allow"), "holds an empty pattern");
+            }
+            (Some(_), false) | (None, true) => {}
+        }
+    }
+}
+
+impl ProviderConfig {
+    #[must_use]
+    pub fn serves(&self, kind: ChannelKind) -> bool {
+        match self {
+            Self::Smtp(_) => kind == ChannelKind::Email,
+            Self::Outbox(_) => true,
+        }
+    }
+}
+
+/// Levels, plain or by target, between commas. Stricter than the subscriber's own parser, to which
+/// every unknown level is a target's name.
+fn is_filter(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_target = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':' || b == b'-')
+    };
+    text.split(',').all(|part| match part.split_once('=') {
+        None => LEVELS.contains(&part),
+        Some((target, level)) => is_target(target) && LEVELS.contains(&level),
+    })
+}
+
+fn is_base_url(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let plain =
+        uri.authority().is_some_and(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    matches!(uri.scheme_str(), Some("http" | "https")) && plain && uri.query().is_none() && !url.contains('#')
+}
+
+/// `Name <address>` or a bare address, without line ends. How the name is written is the channel's.
+fn holds_mailbox(text: &str) -> bool {
+    let address = match text.rsplit_once('<') {
+        Some((_, rest)) => match rest.trim_end().strip_suffix('>') {
+            Some(address) => address,
+            None => return false,
+        },
+        None => text,
+    };
+    let parts = address.trim().rsplit_once('@');
+    parts.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
+        && !address.trim().contains(char::is_whitespace)
+        && !text.contains(char::is_control)
+}
+
+/// What has to be right about an SMTP url before anything starts.
+struct SmtpAddress {
+    user: bool,
+    loopback: bool,
+}
+
+impl SmtpAddress {
+    fn parse(url: &str) -> Result<Self, &'static str> {
+        const SHAPE: &str = "expected smtp://user@host:587 or smtps://user@host:465";
+        let rest = url.strip_prefix("smtp://").or_else(|| url.strip_prefix("smtps://")).ok_or(SHAPE)?;
+        let (user, host) = match rest.rsplit_once('@') {
+            Some((user, _)) if user.contains(':') => return Err("holds a password; give it by password_file"),
+            Some(("", _)) => return Err(SHAPE),
+            Some((_, host)) => (true, host),
+            None => (false, rest),
+        };
+        let authority: Authority = host.trim_end_matches('/').parse().map_err(|_| SHAPE)?;
+        if authority.host().is_empty()
+            || (authority.port().is_some() && authority.port_u16().is_none_or(|port| port == 0))
+        {
+            return Err(SHAPE);
+        }
+        let name = authority.host().trim_matches(['[', ']']);
+        let loopback = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        Ok(Self { user, loopback })
+    }
+}

@@ -1,0 +1,92 @@
+//! Secrets: read once, from files or the environment; a secret in a configuration file is refused,
+//! because such files end up in repositories.
+
+use std::path::Path;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::problem::{Origin, Problem};
+use super::sections::ProviderConfig;
+use super::{BOOTSTRAP_KEY, Config, Sources};
+use crate::channel::smtp::config::SmtpConfig;
+
+pub(super) fn bootstrap_key(sources: &Sources, problems: &mut Vec<Problem>) -> Option<SecretString> {
+    let key = sources.env.get(BOOTSTRAP_KEY)?;
+    if (32..=128).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some(SecretString::from(key.as_str()));
+    }
+    let what = "expected 32 to 128 visible ASCII characters".into();
+    problems.push(Problem { key: BOOTSTRAP_KEY.into(), origin: Origin::Default, what });
+    None
+}
+
+/// Reads what the `*_file` keys name.
+pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, provider) in &mut config.providers {
+        match provider {
+            ProviderConfig::Smtp(smtp) => {
+                let mut filling = Filling { at: format!("providers.{name}"), origin, problems: &mut problems };
+                filling.smtp(smtp);
+            }
+            ProviderConfig::Outbox(_) => {}
+        }
+    }
+    problems
+}
+
+struct Filling<'a> {
+    at: String,
+    origin: &'a dyn Fn(&str) -> Origin,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Filling<'_> {
+    fn smtp(&mut self, smtp: &mut SmtpConfig) {
+        self.refuse_inline("password", smtp.password.as_ref());
+        if let Some(path) = &smtp.password_file {
+            if smtp.password.is_some() {
+                self.report("password", "is given twice: here and by password_file");
+            }
+            smtp.password = self.read("password_file", path).or(smtp.password.take());
+        }
+        if let Some(dkim) = &mut smtp.dkim {
+            self.refuse_inline("dkim.key", dkim.key.as_ref());
+            if dkim.key.is_none() {
+                dkim.key = self.read("dkim.key_file", &dkim.key_file);
+            }
+        }
+        if let Some(path) = &smtp.ca_file {
+            self.read("ca_file", path);
+        }
+    }
+
+    fn refuse_inline(&mut self, key: &str, secret: Option<&SecretString>) {
+        let key_origin = (self.origin)(&format!("{}.{key}", self.at));
+        if secret.is_some() && matches!(key_origin, Origin::File(_)) {
+            let file_key = if key == "password" { "password_file" } else { "dkim.key_file" };
+            self.report(key, &format!("a secret does not belong in a configuration file; use {file_key}"));
+        }
+    }
+
+    /// The file's text without the line end that editors add.
+    fn read(&mut self, key: &str, path: &Path) -> Option<SecretString> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => SecretString::from(text.trim_end_matches(['\r', '\n'])),
+            Err(error) => {
+                self.report(key, &format!("{} cannot be read: {error}", path.display()));
+                return None;
+            }
+        };
+        if text.expose_secret().is_empty() {
+            self.report(key, &format!("{} is empty", path.display()));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn report(&mut self, key: &str, what: &str) {
+        let key = format!("{}.{key}", self.at);
+        self.problems.push(Problem { origin: (self.origin)(&key), key, what: what.to_owned() });
+    }
+}

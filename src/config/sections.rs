@@ -1,0 +1,127 @@
+//! The typed tree, section by section. Every key of a section is required here unless it is
+//! optional by nature: the embedded defaults give the rest, so that there is one place to read
+//! what a default is.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::smtp::config::SmtpConfig;
+use crate::ports::span::Span;
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpConfig {
+    pub listen: SocketAddr,
+    /// Others may reach the listener.
+    pub allow_remote: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
+    pub header_timeout: Span,
+    pub body_timeout: Span,
+    pub write_timeout: Span,
+    pub idle_timeout: Span,
+    pub max_connections: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreKind {
+    Sqlite,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreConfig {
+    pub kind: StoreKind,
+    pub sqlite: SqliteConfig,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteConfig {
+    /// The database file; its folder is made with mode 0700.
+    pub path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineConfig {
+    /// Provider calls at once, over all providers.
+    pub concurrency: u16,
+    pub poll: Span,
+    pub sweep: Span,
+    pub purge: Span,
+    pub shutdown_grace: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RememberConfig {
+    /// How long a record outlives its end.
+    pub record: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TemplatesConfig {
+    pub path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutboxConfig {
+    /// Messages kept; beyond them the oldest goes.
+    pub keep: u32,
+    pub concurrency: u16,
+    /// Absent: only while listening on loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misbehave: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Pretty,
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    pub format: LogFormat,
+    /// A level, or levels by target: `info,belfry::engine=debug`.
+    pub level: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelConfig {
+    /// In order of preference. Empty: the outbox.
+    pub providers: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvironmentConfig {
+    /// Address patterns that really go out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// Nothing really goes out.
+    #[serde(default)]
+    pub outbox: bool,
+}
+
+/// `[providers.<name>]`, told apart by `kind`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ProviderConfig {
+    Smtp(Box<SmtpConfig>),
+    Outbox(OutboxProvider),
+}
+
+/// A further outbox under a name of its own; it has no keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutboxProvider {}

@@ -1,0 +1,288 @@
+use std::collections::BTreeSet;
+
+use belfry_domain::{Order, Priority};
+use figment::error::Kind;
+use figment::value::{Dict, Value};
+use secrecy::ExposeSecret;
+use serde::de::DeserializeOwned;
+
+use super::*;
+use crate::channel::smtp::config::{DkimConfig, SmtpConfig, SmtpReuse, SmtpTimeouts};
+
+fn with_env(pairs: &[(&str, &str)]) -> Sources {
+    Sources { file: None, env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect() }
+}
+
+struct Dir(tempfile::TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, text: &str) -> std::path::PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn load(&self, text: &str) -> Result<Config, ConfigErrors> {
+        Config::load(&Sources { file: Some(self.file("belfry.toml", text)), env: BTreeMap::new() })
+    }
+}
+
+mod refusals;
+
+#[test]
+fn the_defaults_alone_are_a_configuration() {
+    let config = Config::load(&Sources::default()).unwrap();
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:8090");
+    assert_eq!(config.engine.shutdown_grace, "25s".parse().unwrap());
+    assert!(config.shown().iter().all(|one| one.origin == Origin::Default));
+    let parts = config.policy_parts();
+    assert!(parts.routes.is_empty(), "on a fresh machine everything goes to the outbox");
+    assert_eq!(
+        parts.classes.keys().collect::<Vec<_>>(),
+        ["code", "digest", "marketing", "receipt", "security", "transactional"]
+    );
+    for (name, class) in &parts.classes {
+        assert_eq!(class.at_most_once(), ["digest", "marketing"].contains(&name.as_str()), "{name}");
+    }
+}
+
+/// The names serde knows for `T`.
+fn keys_of<T: DeserializeOwned>() -> BTreeSet<String> {
+    let odd = Value::from(Dict::from([("\u{1}".to_owned(), Value::from(0))]));
+    match odd.deserialize::<T>().map(|_| ()).unwrap_err().kind {
+        Kind::UnknownField(_, known) => known.iter().map(|name| (*name).to_owned()).collect(),
+        kind => panic!("{kind:?}"),
+    }
+}
+
+/// The embedded file with its commented-out keys switched on.
+fn everything_on() -> toml::Table {
+    let key = |line: &str| {
+        let name = line.split('=').next().unwrap_or_default().trim();
+        (line.starts_with('[') && line.ends_with(']'))
+            || (line.contains(" = ") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+    };
+    let on: String = DEFAULTS
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if key(rest) => format!("{rest}\n"),
+            Some(_) => "\n".to_owned(),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    toml::from_str(&on).unwrap()
+}
+
+fn keys_at(tree: &toml::Table, at: &str) -> BTreeSet<String> {
+    let table = at.split('.').fold(tree, |table, name| table[name].as_table().unwrap());
+    table.keys().cloned().collect()
+}
+
+#[test]
+fn the_embedded_file_names_every_key_and_no_other() {
+    let tree = everything_on();
+    let given_elsewhere = |path: &str| match path {
+        // Secrets: by file or environment only.
+        "providers.main" => vec!["password"],
+        "providers.main.dkim" => vec!["key"],
+        _ => Vec::new(),
+    };
+    let mut types: Vec<(&str, BTreeSet<String>)> = vec![
+        ("http", keys_of::<HttpConfig>()),
+        ("store", keys_of::<StoreConfig>()),
+        ("store.sqlite", keys_of::<SqliteConfig>()),
+        ("engine", keys_of::<EngineConfig>()),
+        ("remember", keys_of::<RememberConfig>()),
+        ("templates", keys_of::<TemplatesConfig>()),
+        ("outbox", keys_of::<OutboxConfig>()),
+        ("log", keys_of::<LogConfig>()),
+        ("channels.email", keys_of::<ChannelConfig>()),
+        ("environments.staging", keys_of::<EnvironmentConfig>()),
+        ("providers.main", keys_of::<SmtpConfig>()),
+        ("providers.main.dkim", keys_of::<DkimConfig>()),
+        ("providers.main.timeouts", keys_of::<SmtpTimeouts>()),
+        ("providers.main.reuse", keys_of::<SmtpReuse>()),
+    ];
+    let classes = keys_at(&tree, "classes");
+    let class_paths: Vec<(String, String)> =
+        classes.iter().map(|name| (format!("classes.{name}"), format!("classes.{name}.retry"))).collect();
+    for (class, retry) in &class_paths {
+        types.push((class, keys_of::<ClassConfig>()));
+        types.push((retry, keys_of::<RetryConfig>()));
+    }
+    for (path, mut known) in types {
+        let mut written = keys_at(&tree, path);
+        for secret in given_elsewhere(path) {
+            assert!(known.remove(secret), "{path}.{secret}");
+        }
+        match path {
+            // Told apart before the type is read.
+            "providers.main" => assert!(written.remove("kind")),
+            // Shown in the other example: one environment has one or the other.
+            "environments.staging" => written.extend(keys_at(&tree, "environments.preview")),
+            _ => {}
+        }
+        assert_eq!(written, known, "{path}");
+    }
+    assert_eq!(tree.keys().map(String::as_str).collect::<BTreeSet<_>>(), SECTIONS.into_iter().collect());
+}
+
+#[test]
+fn what_the_comments_call_a_default_is_one() {
+    let dir = Dir::new();
+    let full = dir.file("full.toml", &toml::to_string(&without_files(everything_on())).unwrap());
+    let password = ("BELFRY__PROVIDERS__MAIN__PASSWORD".to_owned(), "secret".to_owned());
+    let env = BTreeMap::from([password]);
+    let full = Config::load(&Sources { file: Some(full), env: env.clone() }).unwrap();
+    let short = dir.file(
+        "short.toml",
+        "[providers.main]\nkind = \"smtp\"\nurl = \"smtp://user@mail.example.com:587\"\nfrom = \"Shop <no-reply@example.com>\"\nhelo = \"notify.example.com\"\n",
+    );
+    let short = Config::load(&Sources { file: Some(short), env }).unwrap();
+    let text = |config: &Config| serde_json::to_value(&config.providers["main"]).unwrap();
+    assert_eq!(text(&full), text(&short));
+}
+
+/// Less the files that the example names and no test has.
+fn without_files(mut tree: toml::Table) -> toml::Table {
+    let main = tree["providers"]["main"].as_table_mut().unwrap();
+    for key in ["password_file", "ca_file", "dkim"] {
+        assert!(main.remove(key).is_some(), "{key}");
+    }
+    tree
+}
+
+#[test]
+fn a_new_class_needs_only_its_order_and_is_like_transactional() {
+    let dir = Dir::new();
+    let config = dir
+        .load("[classes.news]\norder = \"send_then_record\"\n[classes.nudge]\norder = \"record_then_send\"\n")
+        .unwrap();
+    let classes = config.policy_parts().classes;
+    let mut expected = classes["transactional"].clone();
+    expected.name = "news".into();
+    assert_eq!(classes["news"], expected);
+    let nudge = &classes["nudge"];
+    assert_eq!((nudge.order, nudge.resend_limit, nudge.priority), (Order::RecordThenSend, 0, Priority::Normal));
+}
+
+#[test]
+fn a_file_merges_key_by_key_and_the_environment_goes_over_both() {
+    let dir = Dir::new();
+    let file = dir.file(
+        "belfry.toml",
+        "[http]\nidle_timeout = \"5s\"\nmax_connections = 7\n[classes.code]\nretry = { cap = \"9s\" }\n",
+    );
+    let mut sources = with_env(&[
+        ("BELFRY__HTTP__MAX_CONNECTIONS", "9"),
+        ("BELFRY__CLASSES__CODE__CHANNELS", "sms, email"),
+        ("BELFRY__TEMPLATES__PATH", "007"),
+        ("BELFRY_SERVER", "not one of them"),
+    ]);
+    sources.file = Some(file.clone());
+    let config = Config::load(&sources).unwrap();
+    let code = &config.policy_parts().classes["code"];
+    assert_eq!((code.retry.cap.as_secs(), code.retry.base.as_secs()), (9, 1));
+    assert_eq!(code.channels, [ChannelKind::Sms, ChannelKind::Email]);
+    let origin = |key: &str| config.shown().into_iter().find(|one| one.key == key).map(|one| (one.value, one.origin));
+    assert_eq!(origin("http.idle_timeout"), Some(("\"5s\"".into(), Origin::File(file))));
+    assert_eq!(origin("http.max_connections"), Some(("9".into(), Origin::Env("BELFRY__HTTP__MAX_CONNECTIONS".into()))));
+    assert_eq!(origin("http.header_timeout"), Some(("\"10s\"".into(), Origin::Default)));
+    assert_eq!(config.templates.path.to_str(), Some("007"));
+}
+
+#[test]
+fn secrets_come_from_files_and_are_never_shown() {
+    let dir = Dir::new();
+    let password = dir.file("password", "hunter2-and-more\n");
+    let smtp = format!(
+        "[providers.main]\nkind = \"smtp\"\nurl = \"smtps://u@mail.example.com\"\nfrom = \"a@b.example\"\npassword_file = {password:?}\n[channels.email]\nproviders = [\"main\"]\n"
+    );
+    let config = dir.load(&smtp).unwrap();
+    let ProviderConfig::Smtp(main) = &config.providers["main"] else { panic!("not smtp") };
+    assert_eq!(main.password.as_ref().unwrap().expose_secret(), "hunter2-and-more");
+    assert_eq!(config.policy_parts().routes[&ChannelKind::Email], "main");
+    let shown = config.shown();
+    assert!(shown.iter().any(|one| one.key == "providers.main.password" && one.value == "(set)"));
+    for text in [format!("{shown:?}"), format!("{config:?}"), serde_json::to_string(&config).unwrap()] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[test]
+fn a_reload_says_what_it_cannot_carry_out() {
+    let config = Config::load(&Sources::default()).unwrap();
+    let next = Config::load(&with_env(&[("BELFRY__HTTP__LISTEN", "127.0.0.1:9"), ("BELFRY__REMEMBER__RECORD", "3d")]));
+    assert_eq!(config.needs_restart(&next.unwrap()), ["http.listen"]);
+    assert!(config.needs_restart(&config.clone()).is_empty());
+}
+
+#[test]
+fn every_problem_is_named_at_once() {
+    let text = "[http]\nlisten = 1\nidel_timeout = \"1s\"\nmax_connections = -1\n[engine]\npoll = true\n\
+        [classes.receipt]\nlease = \"soon\"\n[caps]\n[providers.a]\nkind = \"fcm\"\n[providers.b]\nkind = \"smtp\"\nfrom = \"x\"\nurl = \"y\"\n";
+    let refused = Dir::new().load(text).map(|_| ()).unwrap_err();
+    let keys: Vec<&str> = refused.problems.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "caps",
+            "classes.receipt.lease",
+            "engine.poll",
+            "http.idel_timeout",
+            "http.listen",
+            "http.max_connections",
+            "providers.a.kind",
+            "providers.b.from",
+            "providers.b.url",
+        ]
+    );
+}
+
+#[test]
+fn the_environment_is_checked_like_a_file() {
+    for (name, value, expected) in [
+        ("BELFRY__HTTP__LISTNE", "x", "http.listne: no such key; did you mean \"listen\"? (BELFRY__HTTP__LISTNE)"),
+        ("BELFRY__HTTP__MAX_CONNECTIONS", "lots", "http.max_connections: expected a whole number"),
+        ("BELFRY__CAPS__X__LIMIT", "3", "caps: caps are not built yet (BELFRY__CAPS__X__LIMIT)"),
+        ("BELFRY__HTTP", "3", "BELFRY__HTTP: names no key"),
+        ("BELFRY_BOOTSTRAP_KEY", "hunter2", "BELFRY_BOOTSTRAP_KEY: expected 32 to 128 visible"),
+    ] {
+        let refused = Config::load(&with_env(&[(name, value)])).map(|_| ()).expect_err(name).to_string();
+        assert!(refused.contains(expected), "{name}\ngave\n{refused}");
+        assert!(!refused.contains("hunter2"));
+    }
+    let password = with_env(&[
+        ("BELFRY__PROVIDERS__M__KIND", "smtp"),
+        ("BELFRY__PROVIDERS__M__URL", "smtp://u@mail.example.com"),
+        ("BELFRY__PROVIDERS__M__FROM", "a@b.example"),
+        ("BELFRY__PROVIDERS__M__PASSWORD", "0123456789"),
+        ("BELFRY_BOOTSTRAP_KEY", "0123456789abcdef0123456789abcdef"),
+    ]);
+    let config = Config::load(&password).unwrap();
+    let ProviderConfig::Smtp(smtp) = &config.providers["m"] else { panic!("not smtp") };
+    assert_eq!(smtp.password.as_ref().unwrap().expose_secret(), "0123456789");
+    assert!(!format!("{:?}{:?}", config, config.shown()).contains("0123456789"));
+}
+
+#[test]
+fn beyond_loopback_needs_the_operators_word() {
+    let remote = ("BELFRY__HTTP__LISTEN", "[::]:8090");
+    let allowed = |pairs: &[(&str, &str)]| Config::load(&with_env(pairs)).is_ok();
+    assert!(!allowed(&[remote]));
+    assert!(allowed(&[remote, ("BELFRY__HTTP__ALLOW_REMOTE", "true")]));
+    assert!(allowed(&[remote, (BOOTSTRAP_KEY, "0123456789abcdef0123456789abcdef")]));
+    assert!(allowed(&[("BELFRY__HTTP__LISTEN", "[::1]:8090")]));
+    let config = Config::load(&with_env(&[remote, ("BELFRY__HTTP__ALLOW_REMOTE", "true")])).unwrap();
+    assert!(!config.misbehave_allowed() && Config::load(&Sources::default()).unwrap().misbehave_allowed());
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let sources = Sources { file: Some("/nowhere/belfry.toml".into()), env: BTreeMap::new() };
+    assert!(Config::load(&sources).unwrap_err().to_string().contains("/nowhere/belfry.toml: cannot be read"));
+}

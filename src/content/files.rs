@@ -1,0 +1,232 @@
+//! A template's files as they lie in its folder, and the version that names exactly these files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use belfry_domain::{KeyKind, child_key};
+use serde::{Deserialize, Serialize};
+
+use super::problem::TemplateProblem;
+
+/// The folder whose files every template may include as `_shared/<file>`.
+pub const SHARED: &str = "_shared";
+pub const META: &str = "meta.toml";
+pub const SAMPLE: &str = "sample.json";
+pub const SUBJECT: &str = "subject.txt";
+pub const TEXT: &str = "text.txt";
+pub const HTML: &str = "html.html";
+pub const SMS: &str = "sms.txt";
+pub const PUSH: &str = "push.json";
+/// The files that are rendered.
+pub const PARTS: [&str; 5] = [SUBJECT, TEXT, HTML, SMS, PUSH];
+
+/// Of one file, in bytes.
+const LARGEST: u64 = 512 * 1024;
+/// Folders and files of one installation; a wrong path must not read a disk.
+const MOST_TEMPLATES: usize = 1_000;
+const MOST_FILES: usize = 500;
+
+/// One template's files by path within its folder; shared ones under `_shared/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    pub name: String,
+    pub files: BTreeMap<String, String>,
+}
+
+impl Files {
+    /// The same files give the same version on every machine. The sample is left out: no message
+    /// is made from it.
+    #[must_use]
+    pub fn version(&self) -> String {
+        let mut parts: Vec<&[u8]> = vec![self.name.as_bytes()];
+        for (path, text) in self.rendered_from() {
+            parts.push(path.as_bytes());
+            parts.push(text.as_bytes());
+        }
+        format!("tpl_{}", child_key(KeyKind::Template, &parts))
+    }
+
+    fn rendered_from(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.files.iter().filter(|(path, _)| path.rsplit('/').next() != Some(SAMPLE))
+    }
+
+    /// One JSON text to be kept, from which [`Files::import`] makes the same version again.
+    #[must_use]
+    pub fn export(&self) -> String {
+        let files = self.rendered_from().map(|(path, text)| (path.clone(), text.clone())).collect();
+        // Strings only: serializing them cannot fail.
+        serde_json::to_string(&Self { name: self.name.clone(), files }).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// Where the text is no export.
+    pub fn import(text: &str) -> Result<Self, TemplateProblem> {
+        serde_json::from_str(text).map_err(|failed| problem("", "", format!("not a kept template: {failed}")))
+    }
+}
+
+fn problem(template: &str, file: &str, message: impl Into<String>) -> TemplateProblem {
+    TemplateProblem { template: template.to_owned(), file: file.to_owned(), line: 0, message: message.into() }
+}
+
+/// Every template under `dir`, with the shared files in each.
+///
+/// # Errors
+/// Everything that is wrong with the folders, at once.
+pub fn read(dir: &Path) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+    let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut problems = Vec::new();
+    match entries(dir) {
+        Ok(list) if list.len() > MOST_TEMPLATES => {
+            problems.push(problem("", "", format!("{} holds more than {MOST_TEMPLATES} entries", dir.display())));
+        }
+        Ok(list) => {
+            for (name, is_dir) in list {
+                if !is_dir {
+                    problems.push(problem("", &name, "a template is a folder; this is a file"));
+                    continue;
+                }
+                let mut folder = Folder { template: &name, files: BTreeMap::new(), problems: &mut problems };
+                folder.read(&dir.join(&name), "");
+                let files = folder.files;
+                found.insert(name, files);
+            }
+        }
+        Err(failed) => problems.push(problem("", "", format!("{} cannot be read: {failed}", dir.display()))),
+    }
+    if problems.is_empty() { assemble(found) } else { Err(problems) }
+}
+
+/// The same from texts at hand, by path from the templates' folder.
+///
+/// # Errors
+/// As [`read`].
+pub fn from_texts(texts: &[(&str, &str)]) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+    let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (path, text) in texts {
+        let (name, rest) = path.split_once('/').unwrap_or((path, ""));
+        found.entry(name.to_owned()).or_default().insert(rest.to_owned(), unix_lines(text));
+    }
+    assemble(found)
+}
+
+fn assemble(mut found: BTreeMap<String, BTreeMap<String, String>>) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+    let shared = found.remove(SHARED).unwrap_or_default();
+    let mut problems = Vec::new();
+    let mut all = Vec::new();
+    for (name, mut files) in found {
+        if !name_fits(&name) {
+            problems.push(problem(&name, "", "a template's name is lowercase letters, digits, `_` and `-`"));
+        }
+        for path in files.keys() {
+            if let Err(message) = check_path(path) {
+                problems.push(problem(&name, path, message));
+            }
+        }
+        files.extend(shared.iter().map(|(path, text)| (format!("{SHARED}/{path}"), text.clone())));
+        all.push(Files { name, files });
+    }
+    if problems.is_empty() { Ok(all) } else { Err(problems) }
+}
+
+fn name_fits(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-')
+}
+
+/// Whether this file has a place in a template's folder.
+fn check_path(path: &str) -> Result<(), String> {
+    let (folder, file) = path.rsplit_once('/').map_or((None, path), |(folder, file)| (Some(folder), file));
+    if Path::new(file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("mjml")) {
+        return Err(format!("MJML is not built in yet; give the finished HTML as `{HTML}`"));
+    }
+    if let Some(folder) = folder.filter(|folder| !is_locale(folder)) {
+        return Err(format!("`{folder}` is not a locale such as `de` or `de-AT`"));
+    }
+    let known = PARTS.contains(&file) || file == SAMPLE || (file == META && folder.is_none());
+    if known {
+        return Ok(());
+    }
+    Err(format!("not a template's file; expected {META}, {}, {SAMPLE} or a locale's folder", PARTS.join(", ")))
+}
+
+/// A language tag as far as templates need it: letters, then subtags.
+#[must_use]
+pub fn is_locale(text: &str) -> bool {
+    let mut subtags = text.split('-');
+    let language = subtags.next().unwrap_or_default();
+    (2..=3).contains(&language.len())
+        && language.chars().all(|c| c.is_ascii_alphabetic())
+        && text.len() <= 35
+        && subtags.all(|one| (2..=8).contains(&one.len()) && one.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+struct Folder<'a> {
+    template: &'a str,
+    files: BTreeMap<String, String>,
+    problems: &'a mut Vec<TemplateProblem>,
+}
+
+impl Folder<'_> {
+    /// `inside` is the path from the template's folder, empty or ending in a slash.
+    fn read(&mut self, dir: &Path, inside: &str) {
+        let list = match entries(dir) {
+            Ok(list) => list,
+            Err(failed) => return self.problem(inside, format!("cannot be read: {failed}")),
+        };
+        for (name, is_dir) in list {
+            let path = format!("{inside}{name}");
+            if self.files.len() >= MOST_FILES {
+                return self.problem(&path, format!("a template has at most {MOST_FILES} files"));
+            }
+            if !is_dir {
+                self.file(&dir.join(&name), path);
+            } else if inside.is_empty() && self.template != SHARED {
+                self.read(&dir.join(&name), &format!("{name}/"));
+            } else {
+                self.problem(&path, "a folder has no place here");
+            }
+        }
+    }
+
+    fn file(&mut self, from: &Path, path: String) {
+        let text = match fs::metadata(from) {
+            Ok(about) if about.len() > LARGEST => return self.problem(&path, format!("larger than {LARGEST} bytes")),
+            Ok(_) => fs::read_to_string(from),
+            Err(failed) => Err(failed),
+        };
+        match text {
+            Ok(text) => {
+                self.files.insert(path, unix_lines(&text));
+            }
+            Err(failed) => self.problem(&path, format!("cannot be read: {failed}")),
+        }
+    }
+
+    fn problem(&mut self, file: &str, message: impl Into<String>) {
+        self.problems.push(problem(self.template, file, message));
+    }
+}
+
+/// A checkout with other line ends, or an editor's byte order mark, is no other version.
+fn unix_lines(text: &str) -> String {
+    text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
+}
+
+/// Names and whether each is a folder, sorted; names that begin with a dot are left out.
+fn entries(dir: &Path) -> std::io::Result<Vec<(String, bool)>> {
+    let mut list = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') {
+            // Through links: a mounted configuration is made of them.
+            list.push((name, fs::metadata(entry.path())?.is_dir()));
+        }
+    }
+    list.sort();
+    Ok(list)
+}

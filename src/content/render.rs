@@ -1,0 +1,270 @@
+//! From frozen inputs to one message. Pure: the same inputs give the same bytes on any node, after
+//! any crash, which is what makes a repeat harmless.
+
+use std::collections::BTreeMap;
+
+use belfry_domain::ChannelKind;
+use minijinja::Value;
+use serde_json::value::RawValue;
+
+use super::files::{HTML, PUSH, SMS, SUBJECT, TEXT};
+use super::headers;
+use super::inputs::{Inline, Inputs, Source, To};
+use super::json::{Escaped, Json};
+use super::problem::{RenderFault, RenderProblem};
+use super::template::{Template, header_file};
+use super::value::{Numbers, from_json};
+use super::{language, text};
+use crate::ports::message::{EmailMessage, Rendered};
+
+/// Of one body part, in bytes. Past 100 KiB mail programs begin to cut.
+pub const LARGEST_BODY: usize = 1024 * 1024;
+/// In bytes.
+pub const LARGEST_SUBJECT: usize = 4_000;
+/// In characters: ten parts of an SMS.
+pub const LARGEST_SMS: usize = 1_600;
+/// In bytes of UTF-8: what APNs and FCM take.
+pub const LARGEST_PUSH: usize = 4_096;
+/// The name under which a template finds what is not the caller's: `belfry.locale`.
+const OWN: &str = "belfry";
+
+/// The message for one address slot of these inputs. `template` is the frozen one, for inputs
+/// that name one.
+///
+/// # Errors
+/// Where the content has nothing for the channel, or cannot be made from this data.
+pub fn render(
+    inputs: &Inputs,
+    channel: ChannelKind,
+    slot: &str,
+    template: Option<&Template>,
+) -> Result<Rendered, RenderProblem> {
+    if !inputs.to.slots(channel).iter().any(|(known, _)| known == slot) {
+        return Err(RenderProblem::new(RenderFault::NoSuchSlot, format!("no such address on {channel}")));
+    }
+    match (&inputs.source, template) {
+        (Source::Inline(inline), _) => inline_message(&inputs.to, inline, channel),
+        (Source::Template { template: frozen, data }, Some(template)) => {
+            let given = data;
+            if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
+                return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
+            }
+            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), given.get())?;
+            page.message(&inputs.to, channel, given)
+        }
+        (Source::Template { .. }, None) => {
+            Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
+        }
+    }
+}
+
+fn missing(what: &str) -> RenderProblem {
+    RenderProblem::new(RenderFault::MissingPart, what)
+}
+
+fn too_large(what: &str, limit: usize, unit: &str) -> RenderProblem {
+    RenderProblem::new(RenderFault::TooLarge, format!("{what} has more than {limit} {unit}"))
+}
+
+fn inline_message(to: &To, inline: &Inline, channel: ChannelKind) -> Result<Rendered, RenderProblem> {
+    let absent = |field: &str| missing(&format!("`content.{field}` is missing for {channel}"));
+    Ok(match channel {
+        ChannelKind::Email => {
+            let subject = inline.subject.as_deref().ok_or_else(|| absent("subject"))?;
+            let body = Body { text: inline.text.clone(), html: inline.html.clone() };
+            let mut mail = mail(to, subject, body, inline.headers.clone())?;
+            mail.from.clone_from(&inline.from);
+            mail.reply_to.clone_from(&inline.reply_to);
+            mail.attachments.clone_from(&inline.attachments);
+            Rendered::Email(Box::new(mail))
+        }
+        ChannelKind::Sms => sms(inline.sms.as_deref().ok_or_else(|| absent("sms"))?)?,
+        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => {
+            Rendered::Push { payload: push(inline.push.as_ref().ok_or_else(|| absent("push"))?.get())? }
+        }
+        ChannelKind::Inbox => {
+            Rendered::Inbox { payload: push(inline.push.as_ref().ok_or_else(|| absent("push"))?.get())? }
+        }
+        // Verbatim: a signature is over these bytes.
+        ChannelKind::Webhook => {
+            Rendered::Webhook { body: inline.webhook.as_ref().ok_or_else(|| absent("webhook"))?.get().to_owned() }
+        }
+        ChannelKind::Chat => Rendered::Chat { text: inline.text.clone().ok_or_else(|| absent("text"))? },
+    })
+}
+
+struct Body {
+    text: Option<String>,
+    html: Option<String>,
+}
+
+fn mail(to: &To, subject: &str, body: Body, headers: Vec<(String, String)>) -> Result<EmailMessage, RenderProblem> {
+    let subject = text::one_line(subject);
+    if subject.len() > LARGEST_SUBJECT {
+        return Err(too_large("the subject", LARGEST_SUBJECT, "bytes"));
+    }
+    let fits = |part: &Option<String>| part.as_ref().is_none_or(|part| part.len() <= LARGEST_BODY);
+    if !fits(&body.text) || !fits(&body.html) {
+        return Err(too_large("a body part", LARGEST_BODY, "bytes"));
+    }
+    for (name, value) in &headers {
+        headers::check_name(name)
+            .and_then(|()| headers::check_value(value))
+            .map_err(|fault| RenderProblem::new(RenderFault::Failed, format!("a mail header is unfit: {fault}")))?;
+    }
+    let text = match (body.text, &body.html) {
+        (Some(text), _) => text,
+        (None, Some(html)) => text::from_html(html).ok_or_else(|| {
+            RenderProblem::new(RenderFault::Failed, "no text can be made from the HTML; give a text part")
+        })?,
+        (None, None) => return Err(missing("a mail needs a text or an HTML part")),
+    };
+    Ok(EmailMessage {
+        from: None,
+        reply_to: Vec::new(),
+        to: to.email.iter().cloned().collect(),
+        cc: to.cc.clone(),
+        subject,
+        text,
+        html: body.html,
+        headers,
+        attachments: Vec::new(),
+    })
+}
+
+fn sms(text: &str) -> Result<Rendered, RenderProblem> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(missing("the SMS is empty"));
+    }
+    if text.chars().count() > LARGEST_SMS {
+        return Err(too_large("the SMS", LARGEST_SMS, "characters"));
+    }
+    Ok(Rendered::Sms { text: text.to_owned() })
+}
+
+/// The payload without white space, numbers as written, nothing beyond ASCII escaped.
+fn push(text: &str) -> Result<String, RenderProblem> {
+    let failed = |why: String| RenderProblem::new(RenderFault::Failed, why);
+    let json = Json::parse(text).map_err(|fault| failed(format!("the push payload is {fault}")))?;
+    let shown = ["title", "body"].map(|name| json.get(name));
+    if shown.iter().flatten().any(|value| !matches!(value, Json::Text(_))) {
+        return Err(failed("the push payload's `title` and `body` are strings".to_owned()));
+    }
+    if shown == [None, None] && json.get("data").is_none() {
+        return Err(failed("the push payload needs a `title`, a `body` or `data`".to_owned()));
+    }
+    let payload = json.to_string();
+    if payload.len() > LARGEST_PUSH {
+        return Err(too_large("the push payload", LARGEST_PUSH, "bytes"));
+    }
+    Ok(payload)
+}
+
+/// A template with the data that it is filled with.
+struct Page<'a> {
+    template: &'a Template,
+    locale: &'a str,
+    values: Value,
+    /// The same with numbers kept but printed as floats, and with floats, where they differ.
+    floats: Option<(Value, Value)>,
+}
+
+impl<'a> Page<'a> {
+    fn new(
+        template: &'a Template,
+        locale: &'a str,
+        time_zone: Option<&str>,
+        given: &str,
+    ) -> Result<Self, RenderProblem> {
+        let unfit = |why: String| RenderProblem::new(RenderFault::Failed, why);
+        let values = Json::parse(given).map_err(|fault| unfit(format!("the data is {fault}")))?;
+        let Json::Object(members) = &values else { return Err(unfit("the data has to be an object".to_owned())) };
+        if members.iter().any(|(name, _)| name == OWN) {
+            let mut problem = unfit(format!("`{OWN}` is taken: it holds the locale and the time zone"));
+            problem.pointer = Some(format!("/{OWN}"));
+            return Err(problem);
+        }
+        let context = |numbers: Numbers| {
+            let mut kept = false;
+            let mut values: BTreeMap<&str, Value> = BTreeMap::new();
+            for (name, value) in members {
+                let (value, has_kept) = from_json(value, numbers);
+                kept |= has_kept;
+                values.insert(name, value);
+            }
+            let zone = time_zone.map_or_else(|| Value::from(()), Value::from);
+            values.insert(OWN, Value::from_pairs([("locale", Value::from(locale)), ("time_zone", zone)]));
+            (Value::from(values), kept)
+        };
+        let (values, kept) = context(Numbers::Kept);
+        let floats = kept.then(|| (context(Numbers::KeptPrintedAsFloat).0, context(Numbers::Float).0));
+        Ok(Self { template, locale, values, floats })
+    }
+
+    fn message(&self, to: &To, channel: ChannelKind, given: &RawValue) -> Result<Rendered, RenderProblem> {
+        Ok(match channel {
+            ChannelKind::Email => Rendered::Email(Box::new(self.mail(to)?)),
+            ChannelKind::Sms => {
+                let file = self.needed(SMS)?;
+                sms(&self.file(&file, LARGEST_BODY)?).map_err(|problem| self.at(problem, &file))?
+            }
+            ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => Rendered::Push { payload: self.payload()? },
+            ChannelKind::Inbox => Rendered::Inbox { payload: self.payload()? },
+            ChannelKind::Webhook => Rendered::Webhook {
+                body: format!("{{\"template\":\"{}\",\"data\":{}}}", Escaped(&self.template.files.name), given.get()),
+            },
+            ChannelKind::Chat => {
+                Rendered::Chat { text: self.file(&self.needed(TEXT)?, LARGEST_BODY)?.trim().to_owned() }
+            }
+        })
+    }
+
+    fn mail(&self, to: &To) -> Result<EmailMessage, RenderProblem> {
+        let subject = self.file(&self.needed(SUBJECT)?, LARGEST_SUBJECT)?;
+        let (text, html) = self.template.find_pair(self.locale, (TEXT, HTML));
+        let part = |path: Option<String>| {
+            path.map(|path| self.file(&path, LARGEST_BODY).map(text::one_final_newline)).transpose()
+        };
+        let body = Body { text: part(text)?, html: part(html)? };
+        let mut headers = Vec::new();
+        for name in self.template.meta.headers.keys() {
+            let value = self.file(&header_file(name), headers::LONGEST_VALUE)?;
+            headers.push((name.clone(), value.trim().to_owned()));
+        }
+        mail(to, &subject, body, headers).map_err(|problem| self.at(problem, ""))
+    }
+
+    fn payload(&self) -> Result<String, RenderProblem> {
+        let file = self.needed(PUSH)?;
+        push(&self.file(&file, LARGEST_BODY)?).map_err(|problem| self.at(problem, &file))
+    }
+
+    fn at(&self, problem: RenderProblem, file: &str) -> RenderProblem {
+        let name = &self.template.files.name;
+        problem.in_file(if file.is_empty() { name.clone() } else { format!("{name}/{file}") })
+    }
+
+    fn needed(&self, file: &str) -> Result<String, RenderProblem> {
+        self.template.find(self.locale, file).ok_or_else(|| self.at(missing(&format!("there is no {file}")), file))
+    }
+
+    fn file(&self, path: &str, limit: usize) -> Result<String, RenderProblem> {
+        let with =
+            |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
+        let made = with(&self.values)?;
+        if let Some((kept, floats)) = &self.floats {
+            // A kept number compares with the language's own as an object does: by kind, silently.
+            // A choice that would fall otherwise with floats must not go out.
+            let same = match (with(kept), with(floats)) {
+                (Ok(kept), Ok(floats)) => kept == floats,
+                _ => false,
+            };
+            if !same {
+                let why = "compares or calculates with a number that is kept as written; say `|number` there";
+                return Err(self.at(RenderProblem::new(RenderFault::Failed, why), path));
+            }
+        }
+        Ok(made)
+    }
+}

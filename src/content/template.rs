@@ -1,0 +1,146 @@
+//! One template, compiled: every file of every language checked before the first message.
+
+use std::collections::BTreeMap;
+
+use minijinja::Environment;
+
+use super::files::{Files, META, SAMPLE, SHARED};
+use super::json::Json;
+use super::language;
+use super::meta::Meta;
+use super::problem::TemplateProblem;
+
+pub struct Template {
+    pub files: Files,
+    pub version: String,
+    pub meta: Meta,
+    pub language: Environment<'static>,
+    /// Folder of each language by its name in lower case.
+    folders: BTreeMap<String, String>,
+}
+
+impl Template {
+    /// # Errors
+    /// Everything that is wrong with its files, with file and line.
+    pub fn compile(files: Files) -> Result<Self, Vec<TemplateProblem>> {
+        let problem = |file: &str, line: usize, message: String| TemplateProblem {
+            template: files.name.clone(),
+            file: file.to_owned(),
+            line,
+            message,
+        };
+        let mut problems = Vec::new();
+        let meta = match files.files.get(META).map(|text| Meta::parse(&files.name, text)) {
+            Some(Ok(meta)) => Some(meta),
+            Some(Err(found)) => {
+                problems.extend(found);
+                None
+            }
+            None => {
+                problems.push(problem(META, 0, "is missing".to_owned()));
+                None
+            }
+        };
+        let mut compiled = language::environment();
+        for (path, text) in &files.files {
+            if path.ends_with(SAMPLE) {
+                if let Err(fault) = Json::parse(text) {
+                    problems.push(problem(path, 0, fault.to_string()));
+                }
+            } else if path != META
+                && let Err(failed) = compiled.add_template_owned(path.clone(), text.clone())
+            {
+                let message = failed.detail().unwrap_or("cannot be compiled").to_owned();
+                problems.push(problem(path, failed.line().unwrap_or(0), message));
+            }
+        }
+        for (name, value) in meta.iter().flat_map(|meta| &meta.headers) {
+            if let Err(failed) = compiled.add_template_owned(header_file(name), value.clone()) {
+                let message = format!("header `{name}`: {}", failed.detail().unwrap_or("cannot be compiled"));
+                problems.push(problem(META, 0, message));
+            }
+        }
+        match meta {
+            Some(meta) if problems.is_empty() => {
+                let folders = files.files.keys().filter_map(|path| path.split_once('/')).map(|(folder, _)| folder);
+                let folders = folders.filter(|folder| *folder != SHARED);
+                let folders = folders.map(|folder| (folder.to_ascii_lowercase(), folder.to_owned())).collect();
+                let version = files.version();
+                Ok(Self { version, meta, language: compiled, folders, files })
+            }
+            _ => Err(problems),
+        }
+    }
+
+    /// The language that a message to somebody who reads `wanted` is in: the nearest there is,
+    /// subtag by subtag (`de-AT`, then `de`), else the template's own.
+    #[must_use]
+    pub fn locale(&self, wanted: Option<&str>) -> &str {
+        let wanted = wanted.unwrap_or_default().replace('_', "-").to_ascii_lowercase();
+        let own = self.meta.locale.to_ascii_lowercase();
+        let mut rest = wanted.as_str();
+        while !rest.is_empty() {
+            if rest == own {
+                break;
+            }
+            if let Some(folder) = self.folders.get(rest) {
+                return folder;
+            }
+            rest = rest.rsplit_once('-').map_or("", |(shorter, _)| shorter);
+        }
+        &self.meta.locale
+    }
+
+    /// Where to look for a file in `locale`, the nearest first: `de-AT/`, `de/`, the folder itself.
+    fn places(&self, locale: &str) -> Vec<&str> {
+        let mut places = Vec::new();
+        let lower = locale.to_ascii_lowercase();
+        let mut rest = lower.as_str();
+        while !rest.is_empty() && rest != self.meta.locale.to_ascii_lowercase() {
+            places.extend(self.folders.get(rest).map(String::as_str));
+            rest = rest.rsplit_once('-').map_or("", |(shorter, _)| shorter);
+        }
+        places.push("");
+        places
+    }
+
+    /// The path of `file` for `locale`.
+    #[must_use]
+    pub fn find(&self, locale: &str, file: &str) -> Option<String> {
+        self.places(locale).into_iter().map(|place| join(place, file)).find(|path| self.files.files.contains_key(path))
+    }
+
+    /// The paths of two files that belong together: both from the nearest place that has either,
+    /// so that a mail is not half in one language and half in another.
+    #[must_use]
+    pub fn find_pair(&self, locale: &str, files: (&str, &str)) -> (Option<String>, Option<String>) {
+        let existing = |path: String| self.files.files.contains_key(&path).then_some(path);
+        self.places(locale)
+            .into_iter()
+            .map(|place| (existing(join(place, files.0)), existing(join(place, files.1))))
+            .find(|(first, second)| first.is_some() || second.is_some())
+            .unwrap_or_default()
+    }
+
+    /// The languages there are, the template's own first.
+    #[must_use]
+    pub fn locales(&self) -> Vec<&str> {
+        std::iter::once(self.meta.locale.as_str()).chain(self.folders.values().map(String::as_str)).collect()
+    }
+
+    /// The sample for `locale`, checked when it was compiled.
+    #[must_use]
+    pub fn sample(&self, locale: &str) -> Option<&str> {
+        self.find(locale, SAMPLE).and_then(|path| self.files.files.get(&path)).map(String::as_str)
+    }
+}
+
+/// The name under which a header's value is compiled.
+#[must_use]
+pub fn header_file(name: &str) -> String {
+    format!("headers/{name}")
+}
+
+fn join(place: &str, file: &str) -> String {
+    if place.is_empty() { file.to_owned() } else { format!("{place}/{file}") }
+}

@@ -1,0 +1,242 @@
+//! One claim, from admission to settle: admit, look up, make the message, spend, call, settle.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use belfry_domain::admission::{Verdict, admit};
+use belfry_domain::breaker::Change;
+use belfry_domain::delivery::DeferWhy;
+use belfry_domain::outcome::{Looked, RepeatGuard};
+use belfry_domain::timeline::ClaimMark;
+use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode};
+use futures::FutureExt;
+
+use super::health::Gate;
+use super::ledger::Live;
+use super::permits::Permit;
+use super::settle::{Held, Settled, SharedRef};
+use super::{RenderFault, Shared};
+use crate::facts::Fact;
+use crate::ports::channel::Call;
+use crate::ports::clock::Boot;
+use crate::ports::deliveries::{Claim, Spend, Written};
+use crate::ports::message::Outgoing;
+use crate::ports::policy::Provider;
+
+/// How long a delivery is put off whose class or provider is not configured (any more).
+const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
+/// How long after a store fault a frozen template is asked for again.
+const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Runs one attempt to its end. The permit and the claim's place in the ledger go when it returns.
+pub(super) async fn run(shared: SharedRef, claim: Claim, live: Arc<Live>, permit: Permit) {
+    let policy = shared.policy();
+    let class = shared.class_of(&claim.delivery);
+    let provider = policy.providers.get(&claim.delivery.lane.provider);
+    let held = Held { delivery: claim.delivery.clone(), token: claim.token, class: &class, provider };
+    let configured = policy.classes.contains_key(&claim.delivery.class);
+    let to_settle = match provider {
+        Some(provider) if configured => {
+            let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &live };
+            work.run(held).await
+        }
+        _ => {
+            let event = match (verdict(&claim, shared.deps.clock.now()), policy.routes.get(&claim.delivery.channel)) {
+                // Never to the outbox, where a real message would end unseen.
+                (Verdict::Call, Some(present)) if provider.is_none() => {
+                    Event::Rerouted(Lane::new(present.clone(), claim.delivery.lane.priority))
+                }
+                (Verdict::Call, _) => shared.hold_for(UNCONFIGURED, DeferWhy::Unconfigured),
+                (refused, _) => Event::Admitted(refused),
+            };
+            Some((held, event))
+        }
+    };
+    if let Some((held, event)) = to_settle {
+        shared.settle(held, event).await;
+    }
+    shared.ledger.release(&live);
+    drop(permit);
+}
+
+fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
+    let own = claim.notification.collapse.as_ref().and_then(|collapse| collapse.version);
+    admit(&claim.delivery, own, claim.newest_version, now)
+}
+
+impl Shared {
+    fn hold_for(&self, wait: std::time::Duration, why: DeferWhy) -> Event {
+        Event::Held { until: self.deps.clock.now().plus(wait), why }
+    }
+
+    fn wall(&self, boot: Boot) -> belfry_domain::UnixMs {
+        self.deps.clock.now().plus(boot.saturating_sub(self.deps.clock.boot()))
+    }
+}
+
+struct Work<'a> {
+    shared: &'a Shared,
+    claim: &'a Claim,
+    class: &'a Class,
+    provider: &'a Provider,
+    live: &'a Arc<Live>,
+}
+
+/// What to settle, under which record.
+type ToSettle<'a> = Option<(Held<'a>, Event)>;
+
+impl<'a> Work<'a> {
+    async fn run(&self, mut held: Held<'a>) -> ToSettle<'a> {
+        if let Some(event) = self.not_now(&held.delivery) {
+            return Some((held, event));
+        }
+        if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
+            held = self.look_up(held).await?;
+        }
+        let out = match self.make(&mut held).await {
+            Ok(out) => out,
+            Err(event) => return Some((held, event)),
+        };
+        if self.class.at_most_once() {
+            held = self.spend(held).await?;
+        }
+        if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
+            // Slept through the lease before anything was sent.
+            return Some((held, Event::Released));
+        }
+        let event = self.call(&out, &held).await;
+        Some((held, event))
+    }
+
+    /// Whether it may be called at all now, on what was read with the claim.
+    fn not_now(&self, delivery: &Delivery) -> Option<Event> {
+        match verdict(self.claim, self.shared.deps.clock.now()) {
+            Verdict::Call => {}
+            refused => return Some(Event::Admitted(refused)),
+        }
+        let (health, boot) = (&self.shared.health, self.shared.deps.clock.boot());
+        if let Gate::Shut { until } = health.gate(&delivery.lane.provider, boot) {
+            // Claimed before the circuit opened.
+            return Some(Event::Held { until: self.shared.wall(until), why: DeferWhy::Breaker });
+        }
+        if delivery.attempts == 0 {
+            health.first_attempt(&delivery.lane, boot);
+        } else if !self.class.budget_exempt && !health.take_retry(&delivery.lane, boot) {
+            let wait = belfry_domain::retry::wait(&self.class.retry, 1, None, self.shared.deps.dice.roll());
+            return Some(self.shared.hold_for(wait.max(std::time::Duration::from_millis(100)), DeferWhy::Budget));
+        }
+        None
+    }
+
+    /// Asks the provider about the earlier call before making another.
+    async fn look_up(&self, mut held: Held<'a>) -> Option<Held<'a>> {
+        let out = match self.make(&mut held).await {
+            Ok(out) => out,
+            Err(event) => {
+                self.shared.settle(held, event).await;
+                return None;
+            }
+        };
+        let looked = self.provider.channel.look_up(&out).await;
+        let absent = looked == Looked::Absent;
+        let (token, class, provider) = (held.token, held.class, held.provider);
+        match self.shared.settle(held, Event::LookedUp(looked)).await {
+            // Its record now says so, and the claim goes on.
+            Settled::Done(delivery) if absent => Some(Held { delivery: *delivery, token, class, provider }),
+            Settled::Done(_) | Settled::Not => None,
+        }
+    }
+
+    /// The message, the same as before where an earlier one may have arrived.
+    async fn make(&self, held: &mut Held<'a>) -> Result<Outgoing, Event> {
+        let delivery = &held.delivery;
+        let Some(inputs) = &self.claim.inputs else {
+            return Err(Event::Uncallable(Why::said(WhyCode::RenderFailed, "its content is no longer kept")));
+        };
+        let made = match self.shared.deps.render.render(inputs, delivery.channel, &delivery.slot).await {
+            Ok(made) => made,
+            Err(RenderFault::Broken(place)) => return Err(Event::Uncallable(Why::said(WhyCode::RenderFailed, place))),
+            Err(RenderFault::Store(_)) => return Err(self.shared.hold_for(TEMPLATE_AWAY, DeferWhy::Retry)),
+        };
+        if made.hash != delivery.content_hash {
+            if delivery.may_have_arrived() {
+                return Err(Event::Drifted);
+            }
+            held.delivery.content_hash = made.hash;
+        }
+        let (delivery, notification) = (&held.delivery, &self.claim.notification);
+        Ok(Outgoing {
+            channel: delivery.channel,
+            tenant: notification.tenant.clone(),
+            environment: notification.environment.clone(),
+            notification: notification.id,
+            delivery: delivery.id,
+            send: delivery.send,
+            send_key: delivery.id.send_key(delivery.send),
+            message_key: notification.id.message_key(delivery.send),
+            created_at: notification.created_at,
+            expires_at: delivery.expires_at,
+            address: made.address,
+            message: made.message,
+            collapse: notification.collapse.as_ref().map(|collapse| collapse.key.clone()),
+        })
+    }
+
+    /// At most once: the call is on record before it is made, as late as possible.
+    async fn spend(&self, mut held: Held<'a>) -> Option<Held<'a>> {
+        let spend = Spend { id: held.delivery.id, token: held.token, rev: held.delivery.rev };
+        match self.shared.settler.spend(spend).await? {
+            Written::Done => {
+                held.delivery.spent = true;
+                held.delivery.rev += 1;
+                Some(held)
+            }
+            Written::Moved(current) => {
+                // Somebody asked to stop it: nothing was spent, so nothing is called.
+                held.delivery = *current;
+                self.shared.settle(held, Event::Released).await;
+                None
+            }
+            Written::Stale | Written::Gone => None,
+        }
+    }
+
+    async fn call(&self, out: &Outgoing, held: &Held<'_>) -> Event {
+        let clock = &self.shared.deps.clock;
+        let started = clock.boot();
+        let call = Call::new(self.live.clone());
+        let mut cut_off = self.shared.cut_off.subscribe();
+        let sending = AssertUnwindSafe(self.provider.channel.send(out, &call)).catch_unwind();
+        let outcome = tokio::select! {
+            biased;
+            sent = sending => sent.unwrap_or_else(|_| {
+                self.shared.deps.facts.record(&Fact::TaskPanicked { task: "attempt" });
+                Outcome::Unknown { why: Why::new(WhyCode::Panicked) }
+            }),
+            _ = cut_off.wait_for(|cut| *cut) => {
+                if !call.committed() {
+                    return Event::Released;
+                }
+                Outcome::Unknown { why: Why::new(WhyCode::ShutDown) }
+            }
+        };
+        let took = clock.boot().saturating_sub(started);
+        self.note_health(&held.delivery.lane.provider, &outcome);
+        if matches!(&outcome, Outcome::NotAccepted { why, .. } if why.code == WhyCode::LeaseLost) {
+            return Event::Released;
+        }
+        let claim = ClaimMark { worker: self.shared.settings.worker.clone(), fence: held.token.fence };
+        Event::Called { claim, outcome, took }
+    }
+
+    fn note_health(&self, provider: &str, outcome: &Outcome) {
+        let shared = self.shared;
+        let provider = provider.to_owned();
+        match shared.health.record(&provider, outcome, shared.deps.clock.boot()) {
+            Change::None => return,
+            Change::Opened(why) => shared.deps.facts.record(&Fact::CircuitOpened { provider, why }),
+            Change::Closed => shared.deps.facts.record(&Fact::CircuitClosed { provider }),
+        }
+        shared.nudge.notify_one();
+    }
+}

@@ -1,0 +1,135 @@
+//! Claims what is due wherever a permit is free and the circuit closed, and starts an attempt for
+//! each claim. One call asks for all lanes.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use belfry_domain::Lane;
+
+use super::health::Gate;
+use super::settle::SharedRef;
+use super::{attempt, lanes_of};
+use crate::facts::Fact;
+use crate::ports::clock::Boot;
+use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
+
+/// So many deliveries of a provider that is gone are looked at at once; none of them is a call.
+const ORPHANS: u16 = 64;
+const STORE_AWAY: Duration = Duration::from_millis(250);
+
+pub(super) async fn run(shared: SharedRef) {
+    let mut store_away = false;
+    let mut full = false;
+    while !shared.draining() {
+        // Taken before anything is looked at: what changes in between is not missed.
+        let freed = shared.permits.changed();
+        let (lanes, look_again) = wanted(&shared);
+        if lanes.is_empty() {
+            wait(&shared, freed, look_again, false).await;
+            continue;
+        }
+        let alone = !full && shared.alone_hint.swap(false, Ordering::Relaxed);
+        match claim(&shared, &lanes, alone).await {
+            Ok((claimed, next_due)) => {
+                if std::mem::take(&mut store_away) {
+                    shared.deps.facts.record(&Fact::StoreRecovered);
+                }
+                full = claimed > 0 && !alone;
+                if alone && claimed > 0 {
+                    shared.look_for_alone();
+                }
+                if claimed == 0 && !alone {
+                    let due = next_due.map_or(look_again, |due| due.min(look_again));
+                    wait(&shared, freed, due, true).await;
+                }
+            }
+            Err(_) => {
+                store_away = true;
+                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "claim" });
+                shared.pause(STORE_AWAY).await;
+            }
+        }
+    }
+}
+
+/// Lanes with free permits behind closed circuits, and when to look again at the latest.
+fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
+    let policy = shared.policy();
+    let now = shared.deps.clock.boot();
+    let mut look_again = now + shared.settings.poll;
+    let mut lanes = Vec::new();
+    for (name, provider) in &policy.providers {
+        let concurrency = match shared.health.gate(name, now) {
+            Gate::Open => provider.concurrency,
+            Gate::Trial => {
+                let busy = lanes_of(name).any(|lane| shared.permits.taken(&lane) > 0);
+                // One call, in whichever lane has something, urgent first.
+                if !busy {
+                    lanes.extend(lanes_of(name).map(|lane| (lane, 1)));
+                }
+                continue;
+            }
+            Gate::Shut { until } => {
+                look_again = look_again.min(until);
+                continue;
+            }
+        };
+        for lane in lanes_of(name) {
+            let free = shared.permits.free(&lane, concurrency);
+            lanes.push((lane, free.min(u16::try_from(MOST_ITEMS).unwrap_or(u16::MAX))));
+        }
+    }
+    for lane in shared.orphans.borrow().iter() {
+        lanes.push((lane.clone(), shared.permits.free(lane, ORPHANS)));
+    }
+    lanes.retain(|(_, free)| *free > 0);
+    (lanes, look_again)
+}
+
+/// Claims and starts. Returns how many, and when the next comes due on the boot clock.
+async fn claim(
+    shared: &SharedRef,
+    lanes: &[(Lane, u16)],
+    alone: bool,
+) -> Result<(usize, Option<Boot>), crate::ports::StoreError> {
+    // Before the store is asked: this worker's lease must end no later than the store's.
+    let asked_at = shared.deps.clock.boot();
+    let ask = ClaimAsk {
+        worker: shared.settings.worker.clone(),
+        nonce: shared.deps.dice.roll(),
+        lanes: lanes.to_vec(),
+        alone,
+    };
+    let found = match shared.deps.deliveries.claim(ask.clone()).await {
+        Ok(found) => found,
+        // The answer may have been lost after the claims were made: the same nonce finds them.
+        Err(_) => shared.deps.deliveries.claim(ask).await?,
+    };
+    let Claims { claims, next_due } = found;
+    let started = claims.len();
+    for claim in claims {
+        let live = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
+        let permit = shared.permits.take(&claim.delivery.lane);
+        shared.deps.tasks.start("attempt", Box::pin(attempt::run(shared.clone(), claim, live, permit)));
+    }
+    let now = shared.deps.clock.now();
+    Ok((started, next_due.map(|due| shared.deps.clock.boot() + due.since(now))))
+}
+
+/// Until something may be due: a wake-up, a permit, a circuit, the next due time, or the poll.
+async fn wait(shared: &SharedRef, freed: tokio::sync::futures::OwnedNotified, until: Boot, store: bool) {
+    let due_changed = async {
+        if store {
+            shared.deps.deliveries.due_changed().await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shared.nudge.notified() => {}
+        () = freed => {}
+        () = due_changed => {}
+        () = shared.deps.clock.sleep_until(until) => shared.alone_hint.store(true, Ordering::Relaxed),
+    }
+}

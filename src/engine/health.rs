@@ -1,0 +1,79 @@
+//! Circuits and retry budgets of this node's providers.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use belfry_domain::breaker::{Breaker, Change};
+use belfry_domain::budget::RetryBudget;
+use belfry_domain::{Lane, Outcome};
+
+use crate::ports::clock::Boot;
+
+/// An open circuit, for readiness and the dashboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CircuitView {
+    pub provider: String,
+    /// `credential`, `unreachable` or `throttled`.
+    pub why: &'static str,
+}
+
+#[derive(Default)]
+pub(super) struct Health {
+    breakers: Mutex<BTreeMap<String, Breaker>>,
+    budgets: Mutex<BTreeMap<Lane, RetryBudget>>,
+}
+
+/// What the claimer may ask of a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    Open,
+    /// One call at a time, to see whether it works again.
+    Trial,
+    Shut {
+        until: Boot,
+    },
+}
+
+impl Health {
+    fn breakers(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Breaker>> {
+        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn gate(&self, provider: &str, now: Boot) -> Gate {
+        let breakers = self.breakers();
+        let Some(breaker) = breakers.get(provider) else { return Gate::Open };
+        match breaker.open_until() {
+            None => Gate::Open,
+            Some((until, _)) if now < until => Gate::Shut { until },
+            Some(_) => Gate::Trial,
+        }
+    }
+
+    pub(super) fn record(&self, provider: &str, outcome: &Outcome, now: Boot) -> Change {
+        self.breakers().entry(provider.to_owned()).or_default().record(outcome, now)
+    }
+
+    pub(super) fn open_circuits(&self) -> Vec<CircuitView> {
+        self.breakers()
+            .iter()
+            .filter_map(|(provider, breaker)| {
+                breaker.open_until().map(|(_, why)| CircuitView { provider: provider.clone(), why: why.name() })
+            })
+            .collect()
+    }
+
+    pub(super) fn reset(&self) {
+        self.breakers().clear();
+    }
+
+    pub(super) fn first_attempt(&self, lane: &Lane, now: Boot) {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.entry(lane.clone()).or_insert_with(|| RetryBudget::new(now)).first_attempt();
+    }
+
+    /// Whether a retry may be made now.
+    pub(super) fn take_retry(&self, lane: &Lane, now: Boot) -> bool {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.entry(lane.clone()).or_insert_with(|| RetryBudget::new(now)).take(now)
+    }
+}

@@ -1,0 +1,30 @@
+//! Renews the leases of this worker's claims in batches, at a third of each lease.
+
+use belfry_domain::DeliveryId;
+
+use super::settle::SharedRef;
+use crate::facts::Fact;
+use crate::ports::deliveries::{MOST_ITEMS, Token};
+
+pub(super) async fn run(shared: SharedRef) {
+    loop {
+        shared.pause(shared.shortest_lease() / 6).await;
+        for batch in shared.ledger.wanting_renewal().chunks(MOST_ITEMS) {
+            let asked_at = shared.deps.clock.boot();
+            let claims: Vec<(DeliveryId, Token)> = batch.iter().map(|live| (live.id, live.token)).collect();
+            match shared.deps.deliveries.renew(claims).await {
+                Ok(renewed) => {
+                    for (live, answer) in batch.iter().zip(renewed) {
+                        if answer.held {
+                            live.renewed(asked_at);
+                        } else {
+                            live.lose();
+                        }
+                    }
+                }
+                // The gate closes by itself when the lease has run out on this worker's clock.
+                Err(_) => shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew" }),
+            }
+        }
+    }
+}

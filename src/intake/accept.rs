@@ -1,0 +1,252 @@
+//! The one door. A request is prepared (read, checked, planned: pure) and then accepted: durable
+//! before it is answered, and a repeat recognised by the record itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belfry_domain::notification::{Fingerprint, Record, Tombstone};
+use belfry_domain::timeline::Hop;
+use belfry_domain::{NotificationId, UnixMs};
+
+use super::answer::{Answer, Receipt, Remembered};
+use super::caller::Caller;
+use super::canonical::{Secret, fingerprint};
+use super::content_check::ContentCheck;
+use super::fields::FieldProblem;
+use super::json::Node;
+use super::plan::{Arrival, Setting, identity, plan};
+use super::submission::{Against, Refusal, business_key, read};
+use crate::facts::{Fact, FactSink};
+use crate::ports::StoreError;
+use crate::ports::clock::{Clock, Dice};
+use crate::ports::deliveries::{Accepted, Deliveries, NewNotification};
+use crate::ports::policy::Policy;
+
+/// The policy of this moment; a reload swaps it whole.
+pub type PolicyNow = Arc<dyn Fn() -> Arc<Policy> + Send + Sync>;
+
+/// What the door needs.
+#[derive(Clone)]
+pub struct IntakePorts {
+    pub deliveries: Arc<dyn Deliveries>,
+    pub content: Arc<dyn ContentCheck>,
+    pub clock: Arc<dyn Clock>,
+    pub dice: Arc<dyn Dice>,
+    pub facts: Arc<dyn FactSink>,
+    pub policy: PolicyNow,
+}
+
+pub struct Intake {
+    pub(super) ports: IntakePorts,
+    secret: Secret,
+}
+
+/// A request, read and planned.
+#[derive(Debug)]
+pub struct Candidate {
+    id: NotificationId,
+    /// Where a repeat of it is caught.
+    hop: Hop,
+    fingerprint: Fingerprint,
+    /// Taken out when the store gets it.
+    made: Result<Option<Box<NewNotification>>, Refusal>,
+}
+
+/// What the store has under an id.
+enum Known {
+    Created(Asked),
+    Record(Box<Record>),
+    /// With the window that its class has now.
+    Tombstone(Tombstone, Duration),
+}
+
+/// What is kept of a new intent while the store has it.
+struct Asked {
+    id: NotificationId,
+    receipt: Receipt,
+    fingerprint: Fingerprint,
+    created_at: UnixMs,
+    remembered_until: UnixMs,
+}
+
+impl Asked {
+    fn of(new: &NewNotification) -> Self {
+        let it = &new.notification;
+        Self {
+            id: it.id,
+            receipt: Receipt::new(it, &new.deliveries),
+            fingerprint: it.fingerprint.clone(),
+            created_at: it.created_at,
+            remembered_until: it.remembered_until,
+        }
+    }
+
+    fn fact(&self) -> Fact {
+        Fact::IntentAccepted {
+            notification: self.id,
+            class: self.receipt.class.clone(),
+            deliveries: self.receipt.deliveries.len(),
+        }
+    }
+}
+
+impl Candidate {
+    /// Refuses it for one more reason, whatever the clock says.
+    pub fn refuse(&mut self, problem: FieldProblem) {
+        let mut errors = vec![problem];
+        if let Err(refusal) = &mut self.made {
+            errors.append(&mut refusal.errors);
+        }
+        self.made = Err(Refusal { too_old: false, passing: false, errors });
+    }
+}
+
+impl Intake {
+    #[must_use]
+    pub fn new(ports: IntakePorts, secret: &[u8; 32]) -> Self {
+        Self { ports, secret: Secret::new(secret) }
+    }
+
+    #[must_use]
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Reads, checks and plans one request. `but` names a member that is no part of it (a batch
+    /// item's `key`). Does no I/O; for a large request it takes a while.
+    #[must_use]
+    pub fn prepare(&self, caller: &Caller, arrival: &Arrival, node: &Node<'_>, but: Option<&str>) -> Candidate {
+        let policy = (self.ports.policy)();
+        let now = self.ports.clock.now();
+        let business_key = business_key(node);
+        let id = identity(caller, &arrival.key, business_key);
+        let print = fingerprint(&self.secret, node, but);
+        let against = Against { now, policy: &policy, content: &*self.ports.content };
+        let setting = Setting { policy: &policy, secret: &self.secret, caller, now };
+        let made = read(node, but, against)
+            .map(|submission| Some(Box::new(plan(submission, id, arrival, print.clone(), setting))));
+        let hop = if business_key.is_some() { Hop::Unique } else { arrival.via };
+        Candidate { id, hop, fingerprint: print, made }
+    }
+
+    /// Accepts up to [`MOST_ITEMS`](crate::ports::deliveries::MOST_ITEMS) requests, each on its
+    /// own; the answers are in their order.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing is known to have been accepted. The same call again finishes it.
+    pub async fn accept(&self, caller: &Caller, mut candidates: Vec<Candidate>) -> Result<Vec<Answer>, StoreError> {
+        let mut known = self.store_new(&mut candidates).await?;
+        let mut created: HashMap<NotificationId, bool> =
+            known.iter().map(|(id, found)| (*id, matches!(found, Known::Created(_)))).collect();
+        let mut answers = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            if let Err(refusal) = candidate.made {
+                // What is only now wrong may have been right, and taken, before.
+                if !known.contains_key(&candidate.id) && refusal.passing {
+                    let record = self.ports.deliveries.read(&caller.owner(), candidate.id).await?;
+                    known.extend(record.map(|record| (candidate.id, Known::Record(Box::new(record)))));
+                }
+                let same = known.get(&candidate.id).is_some_and(|found| found.is_same(&candidate.fingerprint));
+                if !same {
+                    answers.push(Answer::Refused(refusal));
+                    continue;
+                }
+            }
+            let Some(found) = known.get(&candidate.id) else { return Err(short_answer()) };
+            // The first of an id that was new is the intent itself; the rest are its repeats.
+            let first = created.insert(candidate.id, false).unwrap_or(false);
+            answers.push(self.answer(candidate.id, candidate.hop, &candidate.fingerprint, found, first));
+        }
+        Ok(answers)
+    }
+
+    /// Hands the new ones to the store, each id once, and returns what it had under each.
+    async fn store_new(&self, candidates: &mut [Candidate]) -> Result<HashMap<NotificationId, Known>, StoreError> {
+        let mut asked: Vec<Asked> = Vec::new();
+        let mut batch = Vec::new();
+        for candidate in candidates {
+            let Ok(made) = &mut candidate.made else { continue };
+            if asked.iter().any(|one| one.id == candidate.id) {
+                continue;
+            }
+            let Some(new) = made.take() else { continue };
+            asked.push(Asked::of(&new));
+            batch.push(*new);
+        }
+        if batch.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let accepted = self.ports.deliveries.accept(batch).await?;
+        if accepted.len() != asked.len() {
+            return Err(short_answer());
+        }
+        let found = asked.into_iter().zip(accepted).map(|(asked, accepted)| {
+            let id = asked.id;
+            let known = match accepted {
+                Accepted::Created => {
+                    self.ports.facts.record(&asked.fact());
+                    Known::Created(asked)
+                }
+                Accepted::Repeat(record) => Known::Record(record),
+                Accepted::Remembered(tombstone) => {
+                    Known::Tombstone(tombstone, asked.remembered_until.since(asked.created_at))
+                }
+            };
+            (id, known)
+        });
+        Ok(found.collect())
+    }
+
+    fn answer(&self, id: NotificationId, hop: Hop, print: &Fingerprint, found: &Known, first: bool) -> Answer {
+        if let (true, Known::Created(asked)) = (first, found) {
+            return Answer::Created(asked.receipt.clone());
+        }
+        if !found.is_same(print) {
+            self.ports.facts.record(&Fact::FingerprintMismatch { notification: id, hop });
+            return Answer::Mismatch { id, pointers: found.differing(print) };
+        }
+        let (age, window) = found.age(self.ports.clock.now());
+        self.ports.facts.record(&Fact::RepeatCaught { notification: id, hop, age, window });
+        match found {
+            Known::Created(asked) => Answer::Replayed(asked.receipt.clone()),
+            Known::Record(record) => Answer::Replayed(Receipt::again(record)),
+            Known::Tombstone(tombstone, _) => Answer::Remembered(Remembered::from(tombstone)),
+        }
+    }
+}
+
+impl Known {
+    fn is_same(&self, print: &Fingerprint) -> bool {
+        let whole = match self {
+            Self::Created(asked) => &asked.fingerprint.whole,
+            Self::Record(record) => &record.notification.fingerprint.whole,
+            Self::Tombstone(tombstone, _) => &tombstone.fingerprint,
+        };
+        *whole == print.whole
+    }
+
+    fn differing(&self, print: &Fingerprint) -> Vec<String> {
+        match self {
+            Self::Created(asked) => asked.fingerprint.differing(print),
+            Self::Record(record) => record.notification.fingerprint.differing(print),
+            Self::Tombstone(..) => Vec::new(),
+        }
+    }
+
+    /// Since the first copy, and for how long a copy is recognised.
+    fn age(&self, now: UnixMs) -> (Duration, Duration) {
+        let (created_at, remembered_until) = match self {
+            Self::Created(asked) => (asked.created_at, asked.remembered_until),
+            Self::Record(record) => (record.notification.created_at, record.notification.remembered_until),
+            Self::Tombstone(tombstone, window) => {
+                (tombstone.remembered_until.minus(*window), tombstone.remembered_until)
+            }
+        };
+        (now.since(created_at), remembered_until.since(created_at))
+    }
+}
+
+fn short_answer() -> StoreError {
+    StoreError::Corrupt("the store answered fewer items than it was given".into())
+}

@@ -1,0 +1,222 @@
+//! Addresses: syntax, normal form, keyed hash for searching, mask for people. Simple and strict; an
+//! address that passes here is safe in a header and in an SMTP command.
+
+use belfry_domain::ChannelKind;
+
+use super::canonical::{Secret, hex};
+use crate::ports::message::{Address, Mailbox};
+
+/// Longest display name, in characters.
+const MOST_NAME: usize = 255;
+
+/// Reads `ann@example.com` or `Ann Lee <ann@example.com>`.
+///
+/// # Errors
+/// What is wrong with it, without quoting it.
+pub fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
+    let Some((name, rest)) = text.split_once('<') else {
+        return email(text).map(|email| Mailbox { name: None, email });
+    };
+    let address = rest.strip_suffix('>').ok_or("must end with > where the address is written in <>")?;
+    let name = name.trim();
+    let name = name.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(name);
+    if name.contains(char::is_control) {
+        return Err("must not contain control characters in the name");
+    }
+    if name.chars().count() > MOST_NAME {
+        return Err("must have a name of at most 255 characters");
+    }
+    if name.contains(['"', '\\', '<', '>']) {
+        return Err("must not contain quotes, backslashes or angle brackets in the name");
+    }
+    let name = (!name.is_empty()).then(|| name.to_owned());
+    email(address).map(|email| Mailbox { name, email })
+}
+
+/// Reads a bare address: dot-atom (UTF-8 allowed) at a host name (IDN allowed).
+///
+/// # Errors
+/// What is wrong with it, without quoting it.
+pub fn email(text: &str) -> Result<Address, &'static str> {
+    let (local, domain) = text.rsplit_once('@').ok_or("must be an email address such as ann@example.com")?;
+    if text.len() > 254 {
+        return Err("must have at most 254 bytes");
+    }
+    if local.is_empty() || local.len() > 64 {
+        return Err("must have 1 to 64 bytes before the @");
+    }
+    if local.split('.').any(|atom| atom.is_empty() || !atom.chars().all(is_atext)) {
+        return Err(
+            "must have letters, digits, single dots and !#$%&'*+-/=?^_`{|}~ before the @; quoted parts are not taken",
+        );
+    }
+    let Ok(ascii) = idna::domain_to_ascii_strict(domain) else { return Err("must have a valid host name after the @") };
+    let last_label = ascii.rsplit('.').next().unwrap_or_default();
+    if ascii.is_empty() || ascii.ends_with('.') || last_label.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("must have a host name after the @, no number and no final dot");
+    }
+    Ok(Address(text.to_owned()))
+}
+
+fn is_atext(letter: char) -> bool {
+    letter.is_ascii_alphanumeric()
+        || "!#$%&'*+-/=?^_`{|}~".contains(letter)
+        // What has no shape of its own (spaces, joiners, marks of direction) only deceives here.
+        || (!letter.is_ascii() && !letter.is_control() && !letter.is_whitespace() && !is_invisible(letter))
+}
+
+const fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Reads an E.164 number.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn phone(text: &str) -> Result<Address, &'static str> {
+    let digits = text.strip_prefix('+').unwrap_or_default().as_bytes();
+    let fits = (7..=15).contains(&digits.len()) && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit);
+    if fits { Ok(Address(text.to_owned())) } else { Err("must be a number in E.164 form: + and 7 to 15 digits") }
+}
+
+/// Reads a webhook's address.
+///
+/// # Errors
+/// What is wrong with it, without quoting it: it may hold a secret.
+pub fn webhook(text: &str) -> Result<Address, &'static str> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    match authority {
+        None => Err("must be an address that begins with https:// or http://"),
+        Some("") => Err("must name a host"),
+        Some(host) if host.contains('@') => Err("must not carry a user name or password"),
+        Some(_) if text.len() > 2048 => Err("must have at most 2048 bytes"),
+        Some(_) if !text.bytes().all(|byte| byte.is_ascii_graphic()) => Err("must be visible ASCII; escape the rest"),
+        Some(_) => Ok(Address(text.to_owned())),
+    }
+}
+
+/// The form in which two spellings of one address are equal.
+#[must_use]
+pub fn normal(address: &str) -> String {
+    match address.rsplit_once('@') {
+        Some((local, domain)) => {
+            let domain = idna::domain_to_ascii(domain).unwrap_or_else(|_| domain.to_lowercase());
+            format!("{}@{domain}", local.to_lowercase())
+        }
+        None => address.to_owned(),
+    }
+}
+
+/// Keyed, so that nobody who reads the store can try out addresses.
+#[must_use]
+pub fn hash(secret: &Secret, address: &str) -> String {
+    hex(&secret.hash(&[b"address", normal(address).as_bytes()])[..16])
+}
+
+/// Enough for a person who knows the address to recognise it; never a usable token.
+#[must_use]
+pub fn mask(channel: ChannelKind, address: &Address) -> String {
+    let text = &address.0;
+    let tail = |many: usize| text.char_indices().rev().nth(many - 1).map_or("", |(at, _)| &text[at..]);
+    let first = text.chars().next().map(String::from).unwrap_or_default();
+    match channel {
+        ChannelKind::Email => match text.rsplit_once('@') {
+            Some((_, domain)) => format!("{first}…@{domain}"),
+            None => "…".into(),
+        },
+        ChannelKind::Sms => format!("{}…{}", text.get(..3).unwrap_or_default(), tail(2)),
+        ChannelKind::Webhook => {
+            let host = text.split('/').nth(2).map(|host| host.split(['?', '#']).next().unwrap_or_default());
+            format!("{}/…", host.unwrap_or_default())
+        }
+        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush if text.len() >= 32 => format!("…{}", tail(4)),
+        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush | ChannelKind::Chat => "…".into(),
+        ChannelKind::Inbox => format!("{first}…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes() {
+        for (text, name, address) in [
+            ("ann@example.com", None, "ann@example.com"),
+            ("ann+sim-bounced@example.com", None, "ann+sim-bounced@example.com"),
+            ("Ann Lee <ann@example.com>", Some("Ann Lee"), "ann@example.com"),
+            ("\"Lee, Ann\" <ann@example.com>", Some("Lee, Ann"), "ann@example.com"),
+            ("<ann@localhost>", None, "ann@localhost"),
+            ("josé@exämple.test", None, "josé@exämple.test"),
+            ("用户@例子.公司", None, "用户@例子.公司"),
+        ] {
+            let read = mailbox(text).unwrap();
+            assert_eq!((read.name.as_deref(), read.email.0.as_str()), (name, address), "{text}");
+        }
+        let long = format!("{}@example.com", "a".repeat(65));
+        for bad in [
+            "",
+            "ann",
+            "@example.com",
+            "ann@",
+            "ann@example.com.",
+            "ann@-bad.example",
+            "ann@exa mple.com",
+            "ann@1.2.3.4",
+            "ann@[1.2.3.4]",
+            "a..b@example.com",
+            ".a@example.com",
+            "a.@example.com",
+            "a b@example.com",
+            "\"a b\"@example.com",
+            "a@b@example.com",
+            "ann@example.com\r\nBcc: x@example.com",
+            "Ann\r\nBcc: x <ann@example.com>",
+            "Ann <ann@example.com",
+            "Ann <ann@example.com> x",
+            "A \"B\" <ann@example.com>",
+            "ann@example.com,bob@example.com",
+            "ann\u{200b}@example.com",
+            "ann@example\0.com",
+            &long,
+        ] {
+            assert!(mailbox(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn phones_and_webhooks() {
+        assert!(phone("+46701234567").is_ok());
+        for bad in
+            ["", "+", "46701234567", "+0701234567", "+46 70 123 45 67", "+1234567890123456", "+123456", "+٤٦٧٠١٢٣٤٥٦٧"]
+        {
+            assert!(phone(bad).is_err(), "{bad}");
+        }
+        assert!(webhook("https://hooks.example.com/a?b=c").is_ok());
+        for bad in ["", "ftp://x", "https://", "https:///x", "https://u:p@host/", "https://host/ä", "https://host/\r\n"]
+        {
+            assert!(webhook(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_address_are_one() {
+        let secret = Secret::new(&[1; 32]);
+        assert_eq!(hash(&secret, "Ann@EXÄMPLE.test"), hash(&secret, "ann@xn--exmple-cua.test"));
+        assert_ne!(hash(&secret, "ann@example.com"), hash(&secret, "bob@example.com"));
+        assert_ne!(hash(&secret, "a@b.c"), hash(&Secret::new(&[2; 32]), "a@b.c"));
+    }
+
+    #[test]
+    fn masks_keep_secrets() {
+        let masked = |channel, text: &str| mask(channel, &Address(text.into()));
+        assert_eq!(masked(ChannelKind::Email, "ann@example.com"), "a…@example.com");
+        assert_eq!(masked(ChannelKind::Sms, "+46701234567"), "+46…67");
+        assert_eq!(masked(ChannelKind::Webhook, "https://hooks.example.com/secret?x"), "hooks.example.com/…");
+        assert_eq!(masked(ChannelKind::Apns, "short"), "…");
+        assert_eq!(masked(ChannelKind::Fcm, &"ab".repeat(32)), "…abab");
+        assert_eq!(masked(ChannelKind::Chat, "https://hooks.slack.com/T/B/x"), "…");
+        assert_eq!(masked(ChannelKind::Inbox, "user-7"), "u…");
+    }
+}

@@ -1,0 +1,205 @@
+//! Reading `content`: a message given in the request itself. Whatever could break out of its place
+//! in a message (line breaks in a header, a header of ours) is refused here, by name.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belfry_domain::ChannelKind;
+use serde_json::value::RawValue;
+
+use super::fields::{Object, Problems, body, line};
+use super::json::{Node, Value, child};
+use super::recipient::mailbox;
+use crate::content::headers::{check_name, check_value};
+use crate::content::inputs::Inline;
+use crate::ports::message::{Attachment, Mailbox};
+
+pub const CONTENT: &[&str] =
+    &["from", "reply_to", "cc", "bcc", "subject", "text", "html", "headers", "attachments", "sms", "push", "webhook"];
+pub const ATTACHMENT: &[&str] = &["filename", "content_type", "base64", "cid"];
+pub const PUSH: &[&str] = &["title", "body", "badge", "link", "image", "data"];
+
+/// All attachments of one message together, decoded.
+pub const MOST_ATTACHED_BYTES: usize = 10 * 1024 * 1024;
+pub const MOST_ATTACHMENTS: usize = 50;
+pub const MOST_HEADERS: usize = 50;
+/// Cc and Bcc together with To stay within the deliveries of one notification.
+pub const MOST_COPIES: usize = 50;
+const MOST_TEXT: usize = 1024 * 1024;
+/// Longest line that a mail may carry (RFC 5322, 2.1.1).
+const MOST_LINE: usize = 998;
+
+/// `content` as read, with the copies that become slots of their own.
+#[derive(Debug, Default)]
+pub struct Content {
+    pub inline: Inline,
+    pub cc: Vec<Mailbox>,
+    pub bcc: Vec<Mailbox>,
+}
+
+pub fn read(node: &Node<'_>, problems: &mut Problems) -> Content {
+    let Some(object) = Object::open(node, "/content", CONTENT, problems) else { return Content::default() };
+    let inline = Inline {
+        from: object.get("from").and_then(|node| mailbox(node, "/content/from", problems)),
+        reply_to: mailboxes(&object, "reply_to", 10, problems),
+        subject: object.text("subject", line(MOST_LINE), problems),
+        text: object.text("text", body(MOST_TEXT), problems),
+        html: object.text("html", body(MOST_TEXT), problems),
+        headers: headers(&object, problems),
+        attachments: attachments(&object, problems),
+        sms: object.text("sms", body(1600), problems),
+        push: object.get("push").and_then(|node| push(node, problems)),
+        webhook: object.get("webhook").and_then(raw),
+    };
+    Content {
+        inline,
+        cc: mailboxes(&object, "cc", MOST_COPIES, problems),
+        bcc: mailboxes(&object, "bcc", MOST_COPIES, problems),
+    }
+}
+
+/// What `channel` needs of inline content and does not find: pointer and detail.
+#[must_use]
+pub fn missing(content: &Inline, channel: ChannelKind) -> Option<(&'static str, &'static str)> {
+    let (there, pointer, detail) = match channel {
+        ChannelKind::Email if content.subject.is_none() => (false, "/content/subject", "is required for email"),
+        ChannelKind::Email => {
+            (content.text.is_some() || content.html.is_some(), "/content", "must have text or html for email")
+        }
+        ChannelKind::Sms => (content.sms.is_some(), "/content/sms", "is required for sms"),
+        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => {
+            (content.push.is_some(), "/content/push", "is required for push")
+        }
+        ChannelKind::Inbox => (content.push.is_some(), "/content/push", "is required for inbox"),
+        ChannelKind::Webhook => (content.webhook.is_some(), "/content/webhook", "is required for webhook"),
+        ChannelKind::Chat => (content.text.is_some(), "/content/text", "is required for chat"),
+    };
+    (!there).then_some((pointer, detail))
+}
+
+/// The caller's own text, byte for byte: what is signed later is what was written.
+fn raw(node: &Node<'_>) -> Option<Box<RawValue>> {
+    RawValue::from_string(node.raw.to_owned()).ok()
+}
+
+fn mailboxes(object: &Object<'_, '_>, name: &str, most: usize, problems: &mut Problems) -> Vec<Mailbox> {
+    let items = object.list(name, most, problems);
+    items.into_iter().filter_map(|(pointer, node)| mailbox(node, &pointer, problems)).collect()
+}
+
+fn headers(object: &Object<'_, '_>, problems: &mut Problems) -> Vec<(String, String)> {
+    let Some(node) = object.get("headers") else { return Vec::new() };
+    let Some(headers) = Object::any(node, &object.at("headers"), problems) else { return Vec::new() };
+    if headers.members().count() > MOST_HEADERS {
+        problems.add(&headers.pointer, format!("must hold at most {MOST_HEADERS} headers"));
+        return Vec::new();
+    }
+    let mut read: Vec<(String, String)> = Vec::new();
+    for (name, value) in headers.members() {
+        let pointer = headers.at(name);
+        let Some(value) = value.text() else {
+            problems.add(&pointer, "must be a string");
+            continue;
+        };
+        if let Err(fault) = check_name(name).and_then(|()| check_value(value)) {
+            problems.add(&pointer, fault.to_string());
+        } else if read.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            problems.add(&pointer, "stands twice, but for upper and lower case");
+        } else {
+            read.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    read
+}
+
+fn attachments(object: &Object<'_, '_>, problems: &mut Problems) -> Vec<Attachment> {
+    let mut total = 0;
+    let mut read = Vec::new();
+    for (pointer, node) in object.list("attachments", MOST_ATTACHMENTS, problems) {
+        let Some(one) = Object::open(node, &pointer, ATTACHMENT, problems) else { continue };
+        for name in ["filename", "content_type", "base64"] {
+            if !one.has(name) {
+                problems.add(one.at(name), "is required");
+            }
+        }
+        let filename = one.text("filename", line(255), problems);
+        let content_type = one.text("content_type", line(255), problems);
+        if content_type.as_deref().is_some_and(|kind| !is_content_type(kind)) {
+            problems
+                .add(one.at("content_type"), "must be a media type such as application/pdf, and none of multipart/*");
+        }
+        let cid = one.text("cid", line(128), problems);
+        if cid.as_deref().is_some_and(|cid| !cid.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_@+".contains(&b))) {
+            problems.add(one.at("cid"), "must have letters, digits and .-_@+ only");
+        }
+        let base64 = one.get("base64").and_then(|node| decodes(node, &one.at("base64"), &mut total, problems));
+        if let (Some(filename), Some(content_type), Some(base64)) = (filename, content_type, base64) {
+            read.push(Attachment { filename, content_type, base64, cid });
+        }
+    }
+    if total > MOST_ATTACHED_BYTES {
+        problems.add(
+            object.at("attachments"),
+            format!("must have at most {MOST_ATTACHED_BYTES} bytes when decoded, have {total}"),
+        );
+    }
+    read
+}
+
+fn decodes(node: &Node<'_>, pointer: &str, total: &mut usize, problems: &mut Problems) -> Option<String> {
+    let Some(text) = node.text() else {
+        problems.add(pointer, "must be a string");
+        return None;
+    };
+    match STANDARD.decode(text) {
+        Ok(bytes) => {
+            *total += bytes.len();
+            Some(text.to_owned())
+        }
+        Err(_) => {
+            problems.add(pointer, "must be standard base64 with padding, without line breaks");
+            None
+        }
+    }
+}
+
+fn is_content_type(text: &str) -> bool {
+    let is_token = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    let (essence, parameters) = text.split_once(';').map_or((text, None), |(essence, rest)| (essence, Some(rest)));
+    let Some((kind, subtype)) = essence.trim().split_once('/') else { return false };
+    is_token(kind)
+        && is_token(subtype)
+        && !kind.eq_ignore_ascii_case("multipart")
+        && parameters.is_none_or(|rest| rest.is_ascii() && rest.contains('='))
+}
+
+fn push(node: &Node<'_>, problems: &mut Problems) -> Option<Box<RawValue>> {
+    let object = Object::open(node, "/content/push", PUSH, problems)?;
+    object.text("title", line(1000), problems);
+    object.text("body", body(4000), problems);
+    object.text("link", line(2048), problems);
+    object.text("image", line(2048), problems);
+    if object.integer("badge", problems).is_some_and(|badge| badge < 0) {
+        problems.add(object.at("badge"), "must not be negative");
+    }
+    if let Some(pairs) = object.get("data").and_then(|node| Object::any(node, &object.at("data"), problems)) {
+        for (name, value) in pairs.members() {
+            push_datum(&pairs, name, value, problems);
+        }
+    }
+    if !object.has("title") && !object.has("body") && !object.has("data") {
+        problems.add("/content/push", "must have a title, a body or data");
+    }
+    raw(node)
+}
+
+/// FCM takes strings only, and keeps some names to itself.
+fn push_datum(pairs: &Object<'_, '_>, name: &str, value: &Node<'_>, problems: &mut Problems) {
+    let pointer = child(&pairs.pointer, name);
+    if !matches!(value.value, Value::Text(_)) {
+        problems.add(pointer, "must be a string: push data holds strings only");
+    } else if matches!(name, "from" | "message_type") || name.starts_with("google") || name.starts_with("gcm") {
+        problems.add(pointer, "has a name that push providers keep to themselves");
+    }
+}

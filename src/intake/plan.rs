@@ -1,0 +1,135 @@
+//! Planning: from a checked request to the record that accept makes durable. Pure.
+
+use belfry_domain::delivery::NewDelivery;
+use belfry_domain::notification::Fingerprint;
+use belfry_domain::timeline::Hop;
+use belfry_domain::{Delivery, Lane, Notification, NotificationId, UnixMs};
+
+use super::address;
+use super::caller::Caller;
+use super::canonical::{Secret, hex};
+use super::submission::{Slot, Submission};
+use crate::ports::deliveries::{CollapseGroup, NewNotification};
+use crate::ports::policy::Policy;
+
+/// How an intent came in.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The Idempotency-Key, or the batch item's `key`.
+    pub key: String,
+    pub via: Hop,
+    pub traceparent: Option<String>,
+}
+
+/// What is wrong with an idempotency key, if anything.
+#[must_use]
+pub fn wrong_key(key: &str) -> Option<&'static str> {
+    let fits = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    (!fits).then_some("must have 1 to 255 visible ASCII characters")
+}
+
+/// What planning needs besides the request.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    pub policy: &'a Policy,
+    pub secret: &'a Secret,
+    pub caller: &'a Caller,
+    pub now: UnixMs,
+}
+
+/// The id: from the business key where there is one, else from the arrival's own key.
+#[must_use]
+pub fn identity(caller: &Caller, key: &str, business_key: Option<(&str, &str)>) -> NotificationId {
+    match business_key {
+        Some((class, unique)) => NotificationId::unique(&caller.tenant, &caller.environment, class, unique),
+        None => NotificationId::http(&caller.tenant, &caller.environment, &caller.namespace, key),
+    }
+}
+
+/// Plans `submission` under `id`.
+#[must_use]
+pub fn plan(
+    submission: Submission,
+    id: NotificationId,
+    arrival: &Arrival,
+    fingerprint: Fingerprint,
+    setting: Setting<'_>,
+) -> NewNotification {
+    let Setting { policy, secret, caller, now } = setting;
+    let class = &submission.class;
+    let latest = submission.send_at.map_or(now, |at| at.max(now)).plus(class.expiry);
+    let expires_at = submission.expires_at.map_or(latest, |asked| asked.min(latest));
+    let template = match &submission.inputs.source {
+        crate::content::inputs::Source::Template { template, .. } => Some(template.clone()),
+        crate::content::inputs::Source::Inline(_) => None,
+    };
+    let hashes = submission.slots.iter().map(|slot| address::hash(secret, &slot.address.0)).collect::<Vec<_>>();
+    let deliveries = submission.slots.iter().zip(&hashes).zip(&submission.content_hashes);
+    let deliveries = deliveries.map(|((slot, address_hash), content_hash)| {
+        let provider = policy.route(slot.channel, &caller.environment, &slot.address.0);
+        Delivery::new(NewDelivery {
+            notification: id,
+            channel: slot.channel,
+            slot: slot.name.clone(),
+            class: class.name.clone(),
+            lane: Lane::new(provider, class.priority),
+            tenant: caller.tenant.clone(),
+            via: arrival.via,
+            created_at: now,
+            send_at: submission.send_at,
+            expires_at,
+            lease: class.lease,
+            content_hash: content_hash.clone(),
+            address_mask: address::mask(slot.channel, &slot.address),
+            address_hash: address_hash.clone(),
+        })
+    });
+    let deliveries = deliveries.collect();
+    let groups = submission.slots.iter().zip(&hashes);
+    let collapse_groups =
+        groups.map(|(slot, address_hash)| collapse_group(&submission, slot, address_hash, setting)).collect();
+    NewNotification {
+        deliveries,
+        collapse_groups,
+        inputs: frozen(&submission),
+        notification: Notification {
+            id,
+            tenant: caller.tenant.clone(),
+            environment: caller.environment.clone(),
+            class: class.name.clone(),
+            created_at: now,
+            remembered_until: now.plus(class.window),
+            via: arrival.via,
+            template,
+            scope: submission.scope,
+            reference: submission.reference,
+            group: submission.group,
+            collapse: submission.collapse,
+            send_at: submission.send_at,
+            expires_at,
+            traceparent: arrival.traceparent.clone(),
+            metadata: submission.metadata,
+            fingerprint,
+            keep_content_ms: u64::try_from(class.keep_content.as_millis()).unwrap_or(u64::MAX),
+        },
+    }
+}
+
+#[expect(clippy::expect_used, reason = "strings, lists and JSON that was parsed a moment ago: nothing here can fail")]
+fn frozen(submission: &Submission) -> String {
+    serde_json::to_string(&submission.inputs).expect("inputs are plain JSON")
+}
+
+/// Versions are compared within one collapse key on one channel to one address, per owner.
+fn collapse_group(
+    submission: &Submission,
+    slot: &Slot,
+    address_hash: &str,
+    setting: Setting<'_>,
+) -> Option<CollapseGroup> {
+    let collapse = submission.collapse.as_ref()?;
+    let version = collapse.version?;
+    let Setting { secret, caller, .. } = setting;
+    let parts = ["collapse", &caller.tenant, &caller.environment, &collapse.key, slot.channel.name(), address_hash];
+    Some(CollapseGroup { group: hex(&secret.hash(&parts.map(str::as_bytes))[..16]), version })
+}

@@ -1,0 +1,139 @@
+//! Reading `to`: who is told, and where.
+
+use belfry_domain::ChannelKind;
+
+use super::address;
+use super::canonical::canonical;
+use super::fields::{Object, Problems, line};
+use super::json::{Node, Value};
+use crate::content::inputs::{Device, To};
+use crate::ports::message::{Address, Mailbox};
+
+pub const TO: &[&str] = &["recipient", "email", "phone", "devices", "webhook", "chat", "locale", "time_zone"];
+pub const DEVICE: &[&str] = &["kind", "token", "subscription", "app", "environment"];
+/// Most devices of one recipient.
+pub const MOST_DEVICES: usize = 50;
+/// Longest device token and web-push subscription, in characters.
+pub const MOST_TOKEN: usize = 4096;
+
+/// `to` as read.
+#[derive(Debug, Default)]
+pub struct Recipient {
+    pub to: To,
+    pub locale: Option<String>,
+    pub time_zone: Option<String>,
+}
+
+pub fn read(node: Option<&Node<'_>>, problems: &mut Problems) -> Recipient {
+    let Some(node) = node else {
+        problems.add("/to", "is required");
+        return Recipient::default();
+    };
+    let Some(object) = Object::open(node, "/to", TO, problems) else { return Recipient::default() };
+    let to = To {
+        recipient: object.text("recipient", line(255), problems),
+        email: object.get("email").and_then(|node| mailbox(node, "/to/email", problems)),
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        phone: checked(&object, "phone", address::phone, problems),
+        devices: object
+            .list("devices", MOST_DEVICES, problems)
+            .into_iter()
+            .filter_map(|(pointer, node)| device(node, &pointer, problems))
+            .collect(),
+        webhook: checked(&object, "webhook", address::webhook, problems),
+        chat: object.text("chat", line(2048), problems).map(Address),
+    };
+    Recipient { to, locale: locale(&object, problems), time_zone: time_zone(&object, problems) }
+}
+
+/// A mailbox at `pointer`.
+pub fn mailbox(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Mailbox> {
+    let Some(text) = node.text() else {
+        problems.add(pointer, "must be a string");
+        return None;
+    };
+    address::mailbox(text).map_err(|wrong| problems.add(pointer, wrong)).ok()
+}
+
+fn checked(
+    object: &Object<'_, '_>,
+    name: &str,
+    check: fn(&str) -> Result<Address, &'static str>,
+    problems: &mut Problems,
+) -> Option<Address> {
+    let Some(text) = object.get(name)?.text() else {
+        problems.add(object.at(name), "must be a string");
+        return None;
+    };
+    check(text).map_err(|wrong| problems.add(object.at(name), wrong)).ok()
+}
+
+/// A token's own syntax is its provider's business: a malformed one costs its own delivery, never
+/// the request and its other recipients.
+fn device(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Device> {
+    let object = Object::open(node, pointer, DEVICE, problems)?;
+    let kind = object.text("kind", line(16), problems).and_then(|name| match name.parse() {
+        Ok(kind @ (ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush)) => Some(kind),
+        _ => {
+            problems.add(object.at("kind"), "must be apns, fcm or web_push");
+            None
+        }
+    });
+    if !object.has("kind") {
+        problems.add(object.at("kind"), "is required");
+    }
+    let token = match (object.get("token"), object.get("subscription")) {
+        (Some(_), Some(_)) => {
+            problems.add(pointer, "must have token or subscription, not both");
+            None
+        }
+        (Some(_), None) => object.text("token", line(MOST_TOKEN), problems).map(Address),
+        (None, Some(subscription)) => self::subscription(subscription, kind, &object.at("subscription"), problems),
+        (None, None) => {
+            problems.add(pointer, "must have a token, or for web_push a subscription");
+            None
+        }
+    };
+    let app = object.text("app", line(255), problems);
+    let environment = object.text("environment", line(64), problems);
+    Some(Device { kind: kind?, token: token?, app, environment })
+}
+
+fn subscription(node: &Node<'_>, kind: Option<ChannelKind>, pointer: &str, problems: &mut Problems) -> Option<Address> {
+    if !matches!(node.value, Value::Object(_)) {
+        problems.add(pointer, "must be an object");
+        return None;
+    }
+    if kind.is_some_and(|kind| kind != ChannelKind::WebPush) {
+        problems.add(pointer, "belongs to web_push only");
+        return None;
+    }
+    let text = canonical(node);
+    if text.len() > MOST_TOKEN {
+        problems.add(pointer, format!("must have at most {MOST_TOKEN} bytes"));
+        return None;
+    }
+    Some(Address(text))
+}
+
+fn locale(object: &Object<'_, '_>, problems: &mut Problems) -> Option<String> {
+    let locale = object.text("locale", line(35), problems)?;
+    if locale
+        .split(['-', '_'])
+        .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()))
+    {
+        return Some(locale);
+    }
+    problems.add(object.at("locale"), "must be a language tag such as en or pt-BR");
+    None
+}
+
+fn time_zone(object: &Object<'_, '_>, problems: &mut Problems) -> Option<String> {
+    let zone = object.text("time_zone", line(64), problems)?;
+    if jiff::tz::TimeZone::get(&zone).is_ok() {
+        return Some(zone);
+    }
+    problems.add(object.at("time_zone"), "must be an IANA time zone such as Europe/Stockholm");
+    None
+}

@@ -1,0 +1,352 @@
+//! Reading a request for one notification. What comes out is checked, typed and resolved; nothing
+//! later looks at the caller's JSON again. What does not come out names every bad field at once.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use belfry_domain::notification::Collapse;
+use belfry_domain::{ChannelKind, Class, UnixMs};
+use serde_json::value::RawValue;
+
+use super::address;
+use super::canonical::canonical;
+use super::content_check::ContentCheck;
+use super::fields::{FieldProblem, Object, Problems, line};
+use super::inline::{self, Content};
+use super::json::{Node, Value};
+use super::recipient::{self, Recipient};
+use crate::content::inputs::{Inputs, Source};
+use crate::ports::message::Address;
+use crate::ports::policy::Policy;
+
+pub const TOP: &[&str] = &[
+    "class",
+    "to",
+    "template",
+    "data",
+    "content",
+    "channels",
+    "scope",
+    "reference",
+    "group",
+    "unique",
+    "collapse",
+    "version",
+    "send_at",
+    "expires_at",
+    "intent_at",
+    "metadata",
+];
+/// Most deliveries of one notification.
+pub const MOST_DELIVERIES: usize = 50;
+/// Largest metadata, as canonical JSON.
+pub const MOST_METADATA_BYTES: usize = 4096;
+/// How far ahead `send_at` may lie.
+pub const MOST_AHEAD: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Longest `scope`, `reference`, `group`, `unique` and `collapse`, in characters.
+pub const MOST_NAME: usize = 255;
+/// In `channels`: every device, whatever its kind.
+pub const PUSH: &str = "push";
+
+/// What a request is read against.
+#[derive(Clone, Copy)]
+pub struct Against<'a> {
+    pub now: UnixMs,
+    pub policy: &'a Policy,
+    pub content: &'a dyn ContentCheck,
+}
+
+/// One address that the notification goes to.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub channel: ChannelKind,
+    pub name: String,
+    pub address: Address,
+}
+
+/// A request that can be planned.
+#[derive(Debug)]
+pub struct Submission {
+    pub class: Class,
+    pub inputs: Inputs,
+    pub slots: Vec<Slot>,
+    /// Per slot: hex SHA-256 of the message.
+    pub content_hashes: Vec<String>,
+    pub scope: Option<String>,
+    pub reference: Option<String>,
+    pub group: Option<String>,
+    pub collapse: Option<Collapse>,
+    pub send_at: Option<UnixMs>,
+    pub expires_at: Option<UnixMs>,
+    pub metadata: Option<String>,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// It is right but for its age: whether it is new can no longer be known.
+    pub too_old: bool,
+    /// Nothing is wrong with it but what the clock or the configuration of now says: it may have
+    /// been taken before, and is then a repeat like any other.
+    pub passing: bool,
+    pub errors: Vec<FieldProblem>,
+}
+
+/// The business key, where the request has one that can be read: class and `unique`.
+#[must_use]
+pub fn business_key<'n>(node: &'n Node<'_>) -> Option<(&'n str, &'n str)> {
+    Some((node.member("class")?.text()?, node.member("unique")?.text()?))
+}
+
+/// Reads one request. `but` names a member that is not part of it (a batch item's `key`).
+///
+/// # Errors
+/// Every bad field.
+pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<Submission, Refusal> {
+    let mut problems = Problems::default();
+    let known: Vec<&str> = TOP.iter().copied().chain(but).collect();
+    let Some(request) = Object::open(node, "", &known, &mut problems) else { return Err(refusal(problems, false)) };
+    let mut draft = Draft { request, against, problems };
+    let class = draft.class();
+    let Recipient { to, locale, time_zone } = recipient::read(draft.request.get("to"), &mut draft.problems);
+    let (source, copies) = draft.source(locale.as_deref());
+    let to = crate::content::inputs::To { cc: copies.0, bcc: copies.1, ..to };
+    let slots = draft.slots(class.as_ref(), &to, source.as_ref());
+    let names = ["scope", "reference", "group", "unique"];
+    let [scope, reference, group, _] = names.map(|name| draft.request.text(name, line(MOST_NAME), &mut draft.problems));
+    let collapse = draft.collapse();
+    let (send_at, expires_at) = draft.times();
+    let metadata = draft.metadata();
+    let too_old = draft.too_old(class.as_ref());
+    let problems = &mut draft.problems;
+    if let (Some(class), Some(source), true) = (class, source, problems.is_empty()) {
+        let inputs = Inputs { to, source, locale, time_zone };
+        let wanted: Vec<_> = slots.iter().map(|slot| (slot.channel, slot.name.clone())).collect();
+        match against.content.render_hash(&inputs, &wanted) {
+            Ok(content_hashes) => {
+                return Ok(Submission {
+                    class,
+                    inputs,
+                    slots,
+                    content_hashes,
+                    scope,
+                    reference,
+                    group,
+                    collapse,
+                    send_at,
+                    expires_at,
+                    metadata,
+                });
+            }
+            Err(found) => found.into_iter().for_each(|one| problems.add_passing(one)),
+        }
+    }
+    Err(refusal(draft.problems, too_old))
+}
+
+fn refusal(problems: Problems, too_old: bool) -> Refusal {
+    let passing = problems.lasting.is_empty();
+    Refusal { too_old: too_old && passing && problems.passing.len() == 1, passing, errors: problems.all() }
+}
+
+struct Draft<'n, 'a> {
+    request: Object<'n, 'a>,
+    against: Against<'n>,
+    problems: Problems,
+}
+
+impl Draft<'_, '_> {
+    fn class(&mut self) -> Option<Class> {
+        if !self.request.has("class") {
+            self.problems.add("/class", "is required");
+        }
+        let name = self.request.text("class", line(64), &mut self.problems)?;
+        let class = self.against.policy.classes.get(&name).cloned();
+        if class.is_none() {
+            let known: Vec<_> = self.against.policy.classes.keys().map(String::as_str).collect();
+            let detail = format!("is not a configured class; configured are {}", known.join(", "));
+            self.problems.add_passing(FieldProblem::new("/class", detail));
+        }
+        class
+    }
+
+    /// What the message is made from, with its Cc and Bcc.
+    fn source(
+        &mut self,
+        locale: Option<&str>,
+    ) -> (Option<Source>, (Vec<crate::ports::message::Mailbox>, Vec<crate::ports::message::Mailbox>)) {
+        let none = (Vec::new(), Vec::new());
+        match (self.request.has("template"), self.request.get("content")) {
+            (true, Some(_)) => {
+                self.problems.add("/content", "must not stand beside template");
+                (None, none)
+            }
+            (false, None) => {
+                self.problems.add("", "must have template or content");
+                (None, none)
+            }
+            (true, None) => (self.template(locale), none),
+            (false, Some(node)) => {
+                if self.request.has("data") {
+                    self.problems.add("/data", "belongs to template; content stands for itself");
+                }
+                let Content { inline, cc, bcc } = inline::read(node, &mut self.problems);
+                (Some(Source::Inline(Box::new(inline))), (cc, bcc))
+            }
+        }
+    }
+
+    fn template(&mut self, locale: Option<&str>) -> Option<Source> {
+        let filling = match self.request.get("data") {
+            None => Some("{}"),
+            Some(node) if matches!(node.value, Value::Object(_)) => Some(node.raw),
+            Some(_) => {
+                self.problems.add("/data", "must be an object");
+                None
+            }
+        };
+        let name = self.request.text("template", line(128), &mut self.problems)?;
+        match self.against.content.freeze(&name, locale) {
+            Ok(template) => Some(Source::Template { template, data: RawValue::from_string(filling?.to_owned()).ok()? }),
+            Err(problem) => {
+                self.problems.add_passing(problem);
+                None
+            }
+        }
+    }
+
+    fn slots(&mut self, class: Option<&Class>, to: &crate::content::inputs::To, source: Option<&Source>) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = Vec::new();
+        for channel in self.channels(class, to) {
+            let found = to.slots(channel);
+            slots.extend(found.into_iter().map(|(name, address)| Slot { channel, name, address }));
+            if let Some(Source::Inline(content)) = source
+                && let Some((pointer, detail)) = inline::missing(content, channel)
+                && !self.problems.lasting.iter().any(|known| known.pointer == pointer)
+            {
+                self.problems.add(pointer, detail);
+            }
+        }
+        if slots.len() > MOST_DELIVERIES {
+            let detail = format!("must come to at most {MOST_DELIVERIES} deliveries, comes to {}", slots.len());
+            self.problems.add("/to", detail);
+        }
+        let mut seen = HashSet::new();
+        for slot in &slots {
+            if !seen.insert((slot.channel, address::normal(&slot.address.0))) {
+                self.problems.add(place(slot), "is the same address as another of this notification");
+            }
+        }
+        slots
+    }
+
+    /// The channels it goes to: those named, or the first of the class's list with an address.
+    fn channels(&mut self, class: Option<&Class>, to: &crate::content::inputs::To) -> Vec<ChannelKind> {
+        if !self.request.has("channels") {
+            let first = class.and_then(|class| class.channels.iter().find(|channel| !to.slots(**channel).is_empty()));
+            // Only a request whose addresses could be read can be told that it has none.
+            if let (Some(class), None, true) = (class, first, self.problems.lasting.is_empty()) {
+                let list: Vec<_> = class.channels.iter().map(|channel| channel.name()).collect();
+                let detail = format!("has no address for any channel of its class ({})", list.join(", "));
+                self.problems.add_passing(FieldProblem::new("/to", detail));
+            }
+            return first.copied().into_iter().collect();
+        }
+        let named = self.request.list("channels", ChannelKind::ALL.len() + 1, &mut self.problems);
+        if named.is_empty() && matches!(self.request.get("channels").map(|node| &node.value), Some(Value::List(_))) {
+            self.problems.add("/channels", "must name at least one channel, or be left out");
+        }
+        let mut channels: Vec<ChannelKind> = Vec::new();
+        for (pointer, node) in named {
+            let Some(wanted) = self.channel(node, &pointer) else { continue };
+            let with_address: Vec<_> = wanted.iter().copied().filter(|one| !to.slots(*one).is_empty()).collect();
+            if with_address.is_empty() && self.problems.lasting.iter().all(|known| !known.pointer.starts_with("/to")) {
+                self.problems.add(pointer, "has no address in /to");
+            } else if with_address.iter().any(|one| channels.contains(one)) {
+                self.problems.add(pointer, "names a channel twice");
+            } else {
+                channels.extend(with_address);
+            }
+        }
+        channels
+    }
+
+    fn channel(&mut self, node: &Node<'_>, pointer: &str) -> Option<Vec<ChannelKind>> {
+        match node.text().map(|name| (name, name.parse())) {
+            Some((PUSH, _)) => Some(vec![ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
+            Some((_, Ok(channel))) => Some(vec![channel]),
+            _ => {
+                let all: Vec<_> = ChannelKind::ALL.iter().map(|one| one.name()).collect();
+                self.problems.add(pointer, format!("must be one of {} or {PUSH}", all.join(", ")));
+                None
+            }
+        }
+    }
+
+    fn collapse(&mut self) -> Option<Collapse> {
+        let version = self.request.integer("version", &mut self.problems);
+        let key = self.request.text("collapse", line(MOST_NAME), &mut self.problems);
+        if self.request.has("version") && !self.request.has("collapse") {
+            self.problems.add("/version", "stands only beside collapse");
+        }
+        key.map(|key| Collapse { key, version })
+    }
+
+    fn times(&mut self) -> (Option<UnixMs>, Option<UnixMs>) {
+        let now = self.against.now;
+        let send_at = self.request.instant("send_at", &mut self.problems);
+        let expires_at = self.request.instant("expires_at", &mut self.problems);
+        if send_at.is_some_and(|at| at > now.plus(MOST_AHEAD)) {
+            self.problems.add_passing(FieldProblem::new("/send_at", "must lie within 90 days from now"));
+        }
+        match (send_at, expires_at) {
+            (Some(send), Some(expires)) if expires <= send => {
+                self.problems.add("/expires_at", "must come after send_at");
+            }
+            (_, Some(expires)) if expires <= now => {
+                self.problems.add_passing(FieldProblem::new("/expires_at", "has passed already"));
+            }
+            _ => {}
+        }
+        (send_at, expires_at)
+    }
+
+    fn metadata(&mut self) -> Option<String> {
+        let node = self.request.get("metadata")?;
+        if !matches!(node.value, Value::Object(_)) {
+            self.problems.add("/metadata", "must be an object");
+            return None;
+        }
+        let text = canonical(node);
+        if text.len() > MOST_METADATA_BYTES {
+            let detail = format!("must have at most {MOST_METADATA_BYTES} bytes of JSON, has {}", text.len());
+            self.problems.add("/metadata", detail);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// An intent older than what is remembered is never taken for new.
+    fn too_old(&mut self, class: Option<&Class>) -> bool {
+        let intent_at = self.request.instant("intent_at", &mut self.problems);
+        let too_old = match (intent_at, class) {
+            (Some(at), Some(class)) => self.against.now.since(at) > class.window,
+            _ => false,
+        };
+        if too_old {
+            let detail = "is older than repeats are remembered: whether this is one can no longer be known";
+            self.problems.add_passing(FieldProblem::new("/intent_at", detail));
+        }
+        too_old
+    }
+}
+
+/// Where the request names a slot's address.
+fn place(slot: &Slot) -> String {
+    match (slot.channel, slot.name.split_once('/')) {
+        (ChannelKind::Email, Some((copies, at))) => format!("/content/{copies}/{at}"),
+        (ChannelKind::Email, None) => "/to/email".into(),
+        (_, Some((_, at))) => format!("/to/devices/{at}"),
+        (_, None) => format!("/to/{}", slot.name),
+    }
+}

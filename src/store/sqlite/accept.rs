@@ -1,0 +1,123 @@
+//! Accept: the record is the key table, so a repeat is found by its id alone.
+
+use belfry_domain::notification::Tombstone;
+use belfry_domain::{Delivery, NotificationId};
+use rusqlite::{OptionalExtension, params};
+
+use super::core::{Core, Result};
+use super::rows::{
+    self, Columns, Named, Print, Rollup, address_key, bounded_ms, delivery_key, notification_key, signed,
+};
+use super::{schema, sql};
+use crate::ports::StoreError;
+use crate::ports::deliveries::{Accepted, CollapseGroup, NewNotification, Owner};
+
+impl Core {
+    /// Items in order: of two with one id, the first is created and the second is its repeat.
+    ///
+    /// # Errors
+    /// [`StoreError`]; none of the batch is kept then.
+    pub fn accept(&mut self, batch: &[NewNotification]) -> Result<Vec<Accepted>> {
+        batch.iter().map(|item| self.accept_one(item)).collect()
+    }
+
+    fn accept_one(&mut self, item: &NewNotification) -> Result<Accepted> {
+        let id = item.notification.id;
+        if let Some(seq) = self.reads().seq_of(id)? {
+            self.conn.prepare_cached(sql::COUNT_REPEAT)?.execute([seq])?;
+            let Some(record) = self.reads().record(seq)? else {
+                return Err(StoreError::Corrupt("a record without its notification".into()));
+            };
+            return Ok(Accepted::Repeat(Box::new(record)));
+        }
+        if let Some(tombstone) = self.tombstone(id)? {
+            return Ok(Accepted::Remembered(tombstone));
+        }
+        self.create(item)?;
+        Ok(Accepted::Created)
+    }
+
+    fn tombstone(&self, id: NotificationId) -> Result<Option<Tombstone>> {
+        let found = self
+            .conn
+            .prepare_cached(sql::TOMBSTONE_BY_ID)?
+            .query_row([notification_key(&id)], |row| {
+                Ok(Tombstone {
+                    id,
+                    fingerprint: row.get::<_, Print>(0)?.0,
+                    state: row.get::<_, Named>(1)?.0,
+                    remembered_until: rows::at(row.get(2)?),
+                })
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    fn create(&mut self, item: &NewNotification) -> Result<()> {
+        let notification = &item.notification;
+        let siblings = i64::try_from(item.deliveries.len()).unwrap_or(i64::MAX);
+        if siblings > schema::SLOTS {
+            return Err(StoreError::Unavailable(format!("{siblings} deliveries in one notification are too many")));
+        }
+        let owner = Owner { tenant: notification.tenant.clone(), environment: notification.environment.clone() };
+        let owner = self.owner(&owner)?;
+        let states: Vec<_> =
+            item.deliveries.iter().map(|one| (one.state.name(), one.ended_at.map(|at| at.0))).collect();
+        let rollup = Rollup::of(&states);
+        let keep = bounded_ms(notification.keep_content_ms);
+        let remembered_until = notification.remembered_until.0;
+        self.conn.prepare_cached(sql::ADD_NOTIFICATION)?.execute(params![
+            notification_key(&notification.id),
+            owner,
+            notification.class,
+            rollup.state.name(),
+            notification.reference,
+            notification.group,
+            remembered_until,
+            keep,
+            rollup.ended_at,
+            rollup.ended_at.filter(|_| rollup.held).map(|_| remembered_until),
+            rollup.ended_at.filter(|_| !rollup.held).map(|at| at + keep),
+            rows::text(notification)?,
+        ])?;
+        let seq = self.conn.last_insert_rowid();
+        for (place, delivery) in (0..).zip(&item.deliveries) {
+            let group = item.collapse_groups.get(place as usize).and_then(Option::as_ref);
+            let group = group.map(|group| self.raise(group, remembered_until)).transpose()?;
+            self.add_delivery(seq * schema::SLOTS + place, siblings, group, delivery)?;
+        }
+        let template = notification.template.as_ref().map(|template| template.version.as_str());
+        self.conn.prepare_cached(sql::ADD_INPUTS)?.execute(params![seq, template, item.inputs])?;
+        Ok(())
+    }
+
+    /// The group's row, at the newest version seen, kept while one of its intents is remembered.
+    fn raise(&self, group: &CollapseGroup, kept_until: i64) -> Result<i64> {
+        let mut raise = self.conn.prepare_cached(sql::RAISE_COLLAPSE)?;
+        Ok(raise.query_row(params![group.group, group.version, kept_until], |row| row.get(0))?)
+    }
+
+    fn add_delivery(&mut self, seq: i64, siblings: i64, group: Option<i64>, delivery: &Delivery) -> Result<()> {
+        let lane = self.lane(&delivery.lane)?;
+        let columns = Columns::of(delivery);
+        self.conn.prepare_cached(sql::ADD_DELIVERY)?.execute(params![
+            seq,
+            delivery_key(&delivery.id),
+            siblings,
+            group,
+            lane,
+            delivery.tenant,
+            address_key(&delivery.address_hash),
+            columns.state.name(),
+            columns.alone,
+            columns.due_at,
+            signed(delivery.rev),
+            columns.ended_at,
+            columns.receipt_until,
+            rows::text(delivery)?,
+        ])?;
+        self.count_state(lane, columns.state, 1);
+        self.due |= columns.due_at.is_some();
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! The database file: who may open it, and how its connections are made.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::schema::{self, OpenError};
+use crate::ports::StoreError;
+
+/// A database file that no other process has open: its lock is held until this is dropped. The lock
+/// is what proves, at the next start, that the claims of this process are dead.
+pub struct DatabaseFile {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DatabaseFile {
+    /// Creates what is missing, for the owner's eyes only, and takes the lock.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] where another holds it.
+    pub fn lock(path: &Path) -> Result<Self, OpenError> {
+        let io = |error: std::io::Error| OpenError::Io { path: path.display().to_string(), why: error.to_string() };
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io)?;
+        }
+        let private = |path: &Path| {
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)
+        };
+        let lock = private(&lock_path(path))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(OpenError::InUse(path.display().to_string())),
+            Err(error) => return Err(io(error.into())),
+        }
+        // SQLite gives the log and the index the mode of the database.
+        private(path)?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// The connection that writes; creates the tables in a fresh file.
+    ///
+    /// # Errors
+    /// [`OpenError`] where the file is not one to write.
+    pub fn writer(&self) -> Result<Connection, OpenError> {
+        let name = self.path.display().to_string();
+        let conn = self.connect().map_err(|error| OpenError::Io { path: name.clone(), why: error.to_string() })?;
+        schema::prepare_file(&conn, &name)?;
+        Ok(conn)
+    }
+
+    /// A writing connection after a failure of the one before. Creates nothing: a file that was
+    /// emptied or replaced meanwhile is not this store.
+    ///
+    /// # Errors
+    /// [`StoreError`] until the cause is gone.
+    pub fn reopen(&self) -> Result<Connection, StoreError> {
+        let conn = self.connect()?;
+        schema::check(&conn)?;
+        schema::tune(&conn)?;
+        Ok(conn)
+    }
+
+    /// A connection that only reads.
+    ///
+    /// # Errors
+    /// Whatever SQLite says.
+    pub fn reader(&self) -> rusqlite::Result<Connection> {
+        let conn = self.connect()?;
+        schema::prepare_reader(&conn)?;
+        conn.set_prepared_statement_cache_capacity(64);
+        Ok(conn)
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        // Never creating: a file that went away is an error to recover from, not a fresh store.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(&self.path, flags)
+    }
+}
+
+/// Beside the database: `belfry.db.lock`. SQLite's own locks are not held between transactions.
+fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}

@@ -1,0 +1,177 @@
+//! The ports over the core, once for every way of running it.
+
+use std::future::Future;
+
+use async_trait::async_trait;
+use belfry_domain::notification::Record;
+use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
+
+use super::core::{Core, Result};
+use super::due::DueSignal;
+use super::read::Reads;
+use crate::ports::admin::{ApiKey, ApiKeys, Installation};
+use crate::ports::deliveries::{
+    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
+    Reclaim, Renewed, Settle, Spend, Token, Written,
+};
+use crate::ports::outbox::{OutboxMessage, OutboxMessages};
+
+/// How operations reach the core. The time they are told is the store's own.
+pub trait Shell: Send + Sync + 'static {
+    /// Runs in a transaction; durable when it returns.
+    fn write<T, F>(&self, verb: F) -> impl Future<Output = Result<T>> + Send
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Core, UnixMs) -> Result<T> + Send + 'static;
+
+    /// Runs on one state of the database, everything written before the call included.
+    fn read<T, F>(&self, verb: F) -> impl Future<Output = Result<T>> + Send
+    where
+        T: Send + 'static,
+        F: FnOnce(Reads<'_>, UnixMs) -> Result<T> + Send + 'static;
+
+    fn due(&self) -> &DueSignal;
+}
+
+/// The embedded store in one of its shells.
+pub struct Store<S> {
+    pub(super) shell: S,
+}
+
+#[async_trait]
+impl<S: Shell> Deliveries for Store<S> {
+    async fn accept(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>> {
+        self.shell.write(move |core, _| core.accept(&batch)).await
+    }
+
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims> {
+        self.shell.write(move |core, now| core.claim(now, &ask)).await
+    }
+
+    async fn renew(&self, claims: Vec<(DeliveryId, Token)>) -> Result<Vec<Renewed>> {
+        self.shell.write(move |core, now| core.renew(now, &claims)).await
+    }
+
+    async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>> {
+        self.shell.write(move |core, _| core.spend(&batch)).await
+    }
+
+    async fn settle(&self, batch: Vec<Settle>) -> Result<Vec<Written>> {
+        self.shell.write(move |core, _| core.settle(&batch)).await
+    }
+
+    async fn apply(&self, batch: Vec<Delivery>) -> Result<Vec<Written>> {
+        self.shell.write(move |core, _| core.apply(&batch)).await
+    }
+
+    async fn held(&self, limit: u32) -> Result<Vec<Held>> {
+        self.shell.read(move |reads, now| reads.held(now, limit)).await
+    }
+
+    async fn reclaim(&self, batch: Vec<Reclaim>) -> Result<Vec<Written>> {
+        self.shell.write(move |core, now| core.reclaim(now, &batch)).await
+    }
+
+    async fn load(&self, ids: Vec<DeliveryId>) -> Result<Vec<Delivery>> {
+        self.shell.read(move |reads, _| reads.load(&ids)).await
+    }
+
+    async fn receipts_overdue(&self, now: UnixMs, limit: u16) -> Result<Vec<Delivery>> {
+        self.shell.read(move |reads, _| reads.receipts_overdue(now, limit)).await
+    }
+
+    async fn read(&self, owner: &Owner, id: NotificationId) -> Result<Option<Record>> {
+        let owner = owner.clone();
+        self.shell.read(move |reads, _| reads.read(&owner, id)).await
+    }
+
+    async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>> {
+        let owner = owner.clone();
+        self.shell.read(move |reads, _| reads.read_by_delivery(&owner, id)).await
+    }
+
+    async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {
+        self.shell.read(move |reads, _| reads.inputs(id)).await
+    }
+
+    async fn search(&self, query: Query) -> Result<Page> {
+        self.shell.read(move |reads, _| reads.search(&query)).await
+    }
+
+    async fn purge(&self, ask: PurgeAsk) -> Result<Purged> {
+        self.shell.write(move |core, _| core.purge(ask)).await
+    }
+
+    async fn depths(&self) -> Result<Depths> {
+        self.shell.read(|reads, now| reads.depths(now)).await
+    }
+
+    async fn due_changed(&self) {
+        self.shell.due().changed().await;
+    }
+
+    async fn probe(&self) -> Result<()> {
+        self.shell.write(|core, now| core.probe(now)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> ApiKeys for Store<S> {
+    async fn create(&self, key: ApiKey) -> Result<()> {
+        self.shell.write(move |core, _| core.create_key(&key)).await
+    }
+
+    async fn by_hash(&self, hash: &str) -> Result<Option<ApiKey>> {
+        let hash = hash.to_owned();
+        self.shell.read(move |reads, _| reads.key_by_hash(&hash)).await
+    }
+
+    async fn list(&self) -> Result<Vec<ApiKey>> {
+        self.shell.read(|reads, _| reads.keys()).await
+    }
+
+    async fn revoke(&self, id: &str, now: UnixMs) -> Result<bool> {
+        let id = id.to_owned();
+        self.shell.write(move |core, _| core.revoke_key(&id, now)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Installation for Store<S> {
+    async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32]> {
+        self.shell.write(move |core, _| core.secret(&fresh)).await
+    }
+
+    async fn keep_template(&self, version: &str, files: &str) -> Result<()> {
+        let (version, files) = (version.to_owned(), files.to_owned());
+        self.shell.write(move |core, now| core.keep_template(now, &version, &files)).await
+    }
+
+    async fn template(&self, version: &str) -> Result<Option<String>> {
+        let version = version.to_owned();
+        self.shell.read(move |reads, _| reads.template(&version)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> OutboxMessages for Store<S> {
+    async fn add(&self, message: OutboxMessage, keep: u32) -> Result<u64> {
+        self.shell.write(move |core, _| core.add_message(&message, keep)).await
+    }
+
+    async fn list(
+        &self,
+        owner: &Owner,
+        to: Option<&str>,
+        after: Option<u64>,
+        limit: u16,
+    ) -> Result<Vec<OutboxMessage>> {
+        let (owner, to) = (owner.clone(), to.map(str::to_owned));
+        self.shell.read(move |reads, _| reads.messages(&owner, to.as_deref(), after, limit)).await
+    }
+
+    async fn clear(&self, owner: &Owner, to: Option<&str>) -> Result<u64> {
+        let (owner, to) = (owner.clone(), to.map(str::to_owned));
+        self.shell.write(move |core, _| core.clear_messages(&owner, to.as_deref())).await
+    }
+}

@@ -1,0 +1,151 @@
+//! One log line per fact. What happens to every message stands at `debug`; what an operator wants
+//! to know without asking at `info`; what somebody should look at from `warn` on.
+
+use std::time::Duration;
+
+use belfry_domain::delivery::StateName;
+use belfry_domain::outcome::OutcomeKind;
+use belfry_domain::step::StepFact;
+use belfry_domain::timeline::Hop;
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
+use tracing::{debug, error, info, warn};
+
+use super::metrics::{NEAR_WINDOW, share_of};
+use crate::facts::Fact;
+
+const INTAKE: &str = "belfry::intake";
+const ENGINE: &str = "belfry::engine";
+const STORE: &str = "belfry::store";
+const HTTP: &str = "belfry::http";
+const CONFIG: &str = "belfry::config";
+
+pub(super) fn write(fact: &Fact) {
+    match fact {
+        Fact::IntentAccepted { notification, class, deliveries } => {
+            debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries, "accepted");
+        }
+        Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
+        Fact::FingerprintMismatch { notification, hop } => {
+            warn!(target: INTAKE, fact = "fingerprint_mismatch", %notification, %hop,
+                "the same key came with another body");
+        }
+        Fact::Stepped { delivery, class, channel, provider, fact } => {
+            stepped(&About { delivery: *delivery, class, channel: *channel, provider }, fact);
+        }
+        Fact::SettleRefused { delivery, outcome } => {
+            warn!(target: ENGINE, fact = "settle_refused", %delivery, %outcome,
+                "a worker settled after its claim had been taken over");
+        }
+        Fact::TaskPanicked { task } => {
+            error!(target: ENGINE, fact = "task_panicked", task, "a task panicked");
+        }
+        Fact::CircuitOpened { provider, why } => {
+            error!(target: ENGINE, fact = "circuit_opened", provider, why = why.name(),
+                "a provider's circuit opened; its messages wait");
+        }
+        Fact::CircuitClosed { provider } => {
+            info!(target: ENGINE, fact = "circuit_closed", provider, "a provider's circuit closed");
+        }
+        Fact::StoreUnavailable { verb } => {
+            error!(target: STORE, fact = "store_unavailable", verb, "the store is unavailable");
+        }
+        Fact::StoreRecovered => {
+            info!(target: STORE, fact = "store_recovered", "the store is back");
+        }
+        // A gauge says it better than a line every few seconds.
+        Fact::Measured { depths: _, at: _ } => {}
+        Fact::Purged { contents, records, tombstones } => {
+            debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
+        }
+        Fact::Reloaded => info!(target: CONFIG, fact = "reloaded", "the configuration was reloaded"),
+        Fact::ReloadRefused { problem } => {
+            error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
+        }
+        Fact::HttpAnswered { route, method, status, took } => {
+            let took_ms = millis(*took);
+            if *status >= 500 {
+                warn!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
+            } else {
+                debug!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
+            }
+        }
+    }
+}
+
+fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {
+    let (age_s, window_s) = (age.as_secs(), window.as_secs());
+    if share_of(age, window) >= NEAR_WINDOW {
+        warn!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
+            "a repeat came close to the end of its window");
+    } else {
+        info!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
+            "a repeat was recognised");
+    }
+}
+
+struct About<'a> {
+    delivery: DeliveryId,
+    class: &'a str,
+    channel: ChannelKind,
+    provider: &'a str,
+}
+
+/// The fields every step's line has.
+macro_rules! step_line {
+    ($level:ident, $about:ident, $fact:literal, $($rest:tt)+) => {
+        $level!(target: ENGINE, fact = $fact, delivery = %$about.delivery, class = $about.class,
+            channel = %$about.channel, provider = $about.provider, $($rest)+)
+    };
+}
+
+fn stepped(about: &About<'_>, fact: &StepFact) {
+    match fact {
+        StepFact::Attempted { outcome, why, took } => {
+            let took_ms = millis(*took);
+            if *outcome == OutcomeKind::Accepted {
+                step_line!(debug, about, "attempted", %outcome, %why, took_ms, "the provider accepted it");
+            } else {
+                step_line!(info, about, "attempted", %outcome, %why, took_ms, "the provider did not accept it");
+            }
+        }
+        StepFact::Resent => step_line!(warn, about, "resent", "sent again after an unknown outcome"),
+        StepFact::UnknownOutcome { why } => {
+            step_line!(warn, about, "unknown_outcome", %why, "whether it was sent is not known");
+        }
+        StepFact::Ended { state, for_ } => ended(about, *state, for_.as_secs()),
+        StepFact::Lapsed { may_have_sent } => {
+            step_line!(warn, about, "lapsed", may_have_sent, "a claim lapsed; its worker did not come back");
+        }
+        StepFact::StaleReport { outcome } => {
+            step_line!(warn, about, "stale_report", %outcome, "a worker told its outcome too late to settle");
+        }
+        StepFact::ReceiptApplied { kind } => {
+            step_line!(debug, about, "receipt_applied", %kind, "the provider's receipt came");
+        }
+    }
+}
+
+fn ended(about: &About<'_>, state: StateName, after_s: u64) {
+    match state {
+        StateName::Accepted | StateName::Delivered => {
+            step_line!(debug, about, "ended", %state, after_s, "ended");
+        }
+        StateName::Unknown | StateName::Parked => {
+            step_line!(warn, about, "ended", %state, after_s, "ended; a person should look");
+        }
+        StateName::Scheduled
+        | StateName::Queued
+        | StateName::Deferred
+        | StateName::Sending
+        | StateName::Bounced
+        | StateName::Failed
+        | StateName::Expired
+        | StateName::Suppressed
+        | StateName::Cancelled
+        | StateName::Superseded => step_line!(info, about, "ended", %state, after_s, "ended"),
+    }
+}
+
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,77 @@
+//! Log lines and metrics: what facts become. Lines may carry ids; neither lines nor labels ever
+//! carry an address, a message, a secret or a provider's own words.
+
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+use crate::config::{LogConfig, LogFormat};
+use crate::facts::{Fact, FactSink};
+
+mod depth;
+mod labels;
+mod lines;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+pub use labels::Names;
+use metrics::Metrics;
+
+/// What [`Recorder::exposition`] is: OpenMetrics text.
+pub const EXPOSITION_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The real sink: each fact one log line and its metrics.
+pub struct Recorder {
+    metrics: Metrics,
+}
+
+impl Recorder {
+    /// `names`: the configured names that may stand as labels.
+    #[must_use]
+    pub fn new(names: Names) -> Self {
+        Self { metrics: Metrics::new(names) }
+    }
+
+    /// After a reload.
+    pub fn set_names(&self, names: Names) {
+        self.metrics.set_names(names);
+    }
+
+    /// Every metric, as [`EXPOSITION_TYPE`].
+    #[must_use]
+    pub fn exposition(&self) -> String {
+        self.metrics.exposition()
+    }
+}
+
+impl FactSink for Recorder {
+    fn record(&self, fact: &Fact) {
+        lines::write(fact);
+        self.metrics.count(fact);
+    }
+}
+
+/// Why logging could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    #[error("log.level: {0}")]
+    Level(#[from] ParseError),
+    #[error(transparent)]
+    Twice(#[from] TryInitError),
+}
+
+/// Sends log lines to standard error from now on.
+///
+/// # Errors
+/// The level is no filter, or logging has been started before.
+pub fn start_logging(config: &LogConfig, colour: bool) -> Result<(), LoggingError> {
+    let filter: Targets = config.level.parse()?;
+    let registry = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match config.format {
+        LogFormat::Pretty => registry.with(lines.with_ansi(colour)).try_init()?,
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init()?,
+    }
+    Ok(())
+}

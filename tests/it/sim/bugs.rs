@@ -1,0 +1,32 @@
+//! Eight bugs that a simulation worth its time has to find, planted one at a time.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Settles without comparing the claim.
+    NoFence,
+    /// Answers an accept before it is durable.
+    AckBeforeCommit,
+    /// Takes a time-out for "not sent".
+    TimeoutIsNotSent,
+    /// Mints another provider key for each attempt.
+    NewKeyOnRetry,
+    /// Calls without having recorded *spent*.
+    NoSpend,
+    /// Puts a lapsed claim back although it was spent.
+    LapseIsNotSent,
+    /// Derives the intent's id from the node that took the request.
+    KeyPerNode,
+    /// Renders anew, with a counter, for each attempt.
+    ThawedContent,
+}
+
+pub const ALL: [Bug; 8] = [
+    Bug::NoFence,
+    Bug::AckBeforeCommit,
+    Bug::TimeoutIsNotSent,
+    Bug::NewKeyOnRetry,
+    Bug::NoSpend,
+    Bug::LapseIsNotSent,
+    Bug::KeyPerNode,
+    Bug::ThawedContent,
+];

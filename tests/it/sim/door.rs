@@ -1,0 +1,93 @@
+//! The way in, on one node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belfry::content::inputs::Inputs;
+use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::answer::Answer;
+use belfry::intake::caller::Caller;
+use belfry::intake::content_check::{ContentCheck, Slot};
+use belfry::intake::fields::FieldProblem;
+use belfry::intake::json;
+use belfry::intake::plan::Arrival;
+use belfry::ports::deliveries::Deliveries;
+use belfry::ports::policy::Policy;
+use belfry_domain::notification::TemplateRef;
+use belfry_domain::timeline::Hop;
+use belfry_domain::{ChannelKind, NotificationId};
+
+use super::bugs::Bug;
+use super::executor::NodeId;
+use super::world::NodeShell;
+
+/// What a caller wants, in the caller's own terms.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    pub key: String,
+    pub class: &'static str,
+    pub channel: ChannelKind,
+    /// When it is first asked for.
+    pub at: Duration,
+    /// How often it is asked for again after the yes.
+    pub repeats: u64,
+    pub cancel: bool,
+}
+
+pub struct Door {
+    pub node: NodeId,
+    pub shell: Arc<NodeShell>,
+    pub store: Arc<dyn Deliveries>,
+    pub policy: Arc<Policy>,
+    pub bug: Option<Bug>,
+}
+
+/// The simulation renders itself, and always the same.
+struct Frozen;
+
+impl ContentCheck for Frozen {
+    fn freeze(&self, _template: &str, _locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
+        Err(FieldProblem::new("/template", "the simulation has none"))
+    }
+
+    fn render_hash(&self, _inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {
+        Ok(slots.iter().map(|_| "frozen".to_owned()).collect())
+    }
+}
+
+impl Door {
+    /// The id, or `None` where the store did not answer.
+    pub async fn submit(&self, intent: &Intent) -> Option<NotificationId> {
+        let policy = self.policy.clone();
+        let ports = IntakePorts {
+            deliveries: self.store.clone(),
+            content: Arc::new(Frozen),
+            clock: self.shell.clone(),
+            dice: self.shell.clone(),
+            facts: self.shell.clone(),
+            policy: Arc::new(move || policy.clone()),
+        };
+        let namespace = match self.bug {
+            Some(Bug::KeyPerNode) => format!("node-{}", self.node),
+            _ => "main".into(),
+        };
+        let caller =
+            Caller { tenant: "acme".into(), environment: "live".into(), namespace, key: "key_000000000000".into() };
+        let (address, content) = match intent.channel {
+            ChannelKind::Email => (r#""email":"ann@example.com""#, r#""subject":"Hello","text":"Hello""#),
+            _ => (r#""phone":"+46701234567""#, r#""sms":"Hello""#),
+        };
+        let (class, channel, key) = (intent.class, intent.channel, &intent.key);
+        let body = format!(
+            r#"{{"class":"{class}","to":{{{address}}},"channels":["{channel}"],"reference":"{key}","content":{{{content}}}}}"#
+        );
+        let intake = Intake::new(ports, &[7; 32]);
+        let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };
+        let node = json::parse(body.as_bytes()).expect("the simulation writes JSON");
+        let candidate = intake.prepare(&caller, &arrival, &node, None);
+        match intake.accept(&caller, vec![candidate]).await.ok()?.pop()? {
+            Answer::Created(receipt) | Answer::Replayed(receipt) => Some(receipt.id.parse().expect("an id")),
+            other => panic!("the simulation asks for nothing odd: {other:?}"),
+        }
+    }
+}

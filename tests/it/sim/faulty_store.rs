@@ -1,0 +1,203 @@
+//! The store as a node sees it over a bad line: calls that fail before, replies that get lost
+//! after, and stalls that outlast a lease.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use belfry::ports::StoreError;
+use belfry::ports::deliveries::*;
+use belfry_domain::delivery::State;
+use belfry_domain::notification::Record;
+use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
+
+use super::bugs::Bug;
+use super::executor::WORLD;
+use super::world::{LEASE, Phase, World};
+
+pub struct FaultyStore {
+    pub inner: Arc<dyn Deliveries>,
+    pub world: World,
+    pub bug: Option<Bug>,
+}
+
+impl FaultyStore {
+    async fn over_the_line<R>(&self, call: impl Future<Output = Result<R, StoreError>>) -> Result<R, StoreError> {
+        let sim = &self.world.sim;
+        sim.yields(sim.below(3)).await;
+        if self.world.faults() {
+            if sim.chance(1) {
+                sim.sleep(Duration::from_millis(sim.below(3 * LEASE.as_millis() as u64))).await;
+            }
+            if sim.chance(3) {
+                return Err(StoreError::Unavailable("failed before".into()));
+            }
+        }
+        let answer = call.await;
+        sim.yields(sim.below(2)).await;
+        if self.world.faults() && sim.chance(3) {
+            return Err(StoreError::Unavailable("reply lost".into()));
+        }
+        answer
+    }
+
+    /// Planted: whoever writes last wins, whether or not the claim is still its own.
+    async fn without_fence(&self, batch: Vec<Settle>) -> Result<Vec<Written>, StoreError> {
+        let held = self.inner.held(1_000).await?;
+        let mut forced = Vec::new();
+        for mut settle in batch {
+            if let Some(current) = held.iter().find(|one| one.id == settle.next.id) {
+                settle.token = current.token;
+                let stored = self.inner.load(vec![settle.next.id]).await?;
+                settle.next.rev = stored[0].rev + 1;
+                forced.push(settle);
+            } else if let Some(stored) = self.inner.load(vec![settle.next.id]).await?.into_iter().next() {
+                settle.next.rev = stored.rev + 1;
+                return self.inner.apply(vec![settle.next]).await;
+            }
+        }
+        self.inner.settle(forced).await.map(|written| written.into_iter().map(|_| Written::Done).collect())
+    }
+}
+
+#[async_trait]
+impl Deliveries for FaultyStore {
+    async fn accept(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>, StoreError> {
+        if self.bug == Some(Bug::AckBeforeCommit) {
+            let (inner, sim) = (self.inner.clone(), self.world.sim.clone());
+            let answers = batch.iter().map(|_| Accepted::Created).collect();
+            let late = async move {
+                if sim.chance(60) {
+                    sim.sleep(Duration::from_millis(50)).await;
+                    drop(inner.accept(batch).await);
+                }
+            };
+            // Stands for a write-behind buffer; the world's own task would survive the crash.
+            self.world.sim.start(WORLD, Box::pin(late));
+            return Ok(answers);
+        }
+        let answer = self.over_the_line(self.inner.accept(batch)).await;
+        if answer.is_ok() {
+            let mut told = self.world.told();
+            told.phase = told.phase.max(Some(Phase::Committed));
+        }
+        answer
+    }
+
+    async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
+        let world = self.world.clone();
+        self.over_the_line(async {
+            let claims = self.inner.claim(ask).await?;
+            if !claims.claims.is_empty() {
+                world.reach(Phase::Claimed);
+            }
+            Ok(claims)
+        })
+        .await
+    }
+
+    async fn renew(&self, claims: Vec<(DeliveryId, Token)>) -> Result<Vec<Renewed>, StoreError> {
+        self.over_the_line(self.inner.renew(claims)).await
+    }
+
+    async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>, StoreError> {
+        if self.bug == Some(Bug::NoSpend) {
+            // The record goes on without the mark: rev moves by an idle write instead.
+            let mut written = Vec::new();
+            for spend in batch {
+                let stored = self.inner.load(vec![spend.id]).await?.into_iter().next();
+                let Some(mut stored) = stored.filter(|one| one.rev == spend.rev) else {
+                    written.push(Written::Stale);
+                    continue;
+                };
+                stored.rev += 1;
+                written.extend(self.inner.settle(vec![Settle { next: stored, token: spend.token }]).await?);
+            }
+            return Ok(written);
+        }
+        let world = self.world.clone();
+        self.over_the_line(async {
+            let written = self.inner.spend(batch).await?;
+            world.reach(Phase::Spent);
+            Ok(written)
+        })
+        .await
+    }
+
+    async fn settle(&self, batch: Vec<Settle>) -> Result<Vec<Written>, StoreError> {
+        let world = self.world.clone();
+        self.over_the_line(async {
+            let written = match self.bug {
+                Some(Bug::NoFence) => self.without_fence(batch).await?,
+                _ => self.inner.settle(batch).await?,
+            };
+            world.reach(Phase::Settled);
+            Ok(written)
+        })
+        .await
+    }
+
+    async fn apply(&self, batch: Vec<Delivery>) -> Result<Vec<Written>, StoreError> {
+        self.over_the_line(self.inner.apply(batch)).await
+    }
+
+    async fn held(&self, limit: u32) -> Result<Vec<Held>, StoreError> {
+        self.over_the_line(self.inner.held(limit)).await
+    }
+
+    async fn reclaim(&self, mut batch: Vec<Reclaim>) -> Result<Vec<Written>, StoreError> {
+        if self.bug == Some(Bug::LapseIsNotSent) {
+            for one in &mut batch {
+                if one.next.state == State::Unknown {
+                    one.next.state = State::Queued;
+                    one.next.due_at = one.next.created_at;
+                    one.next.ended_at = None;
+                    one.next.spent = false;
+                    one.next.maybe_sent = false;
+                }
+            }
+        }
+        self.over_the_line(self.inner.reclaim(batch)).await
+    }
+
+    async fn load(&self, ids: Vec<DeliveryId>) -> Result<Vec<Delivery>, StoreError> {
+        self.over_the_line(self.inner.load(ids)).await
+    }
+
+    async fn receipts_overdue(&self, now: UnixMs, limit: u16) -> Result<Vec<Delivery>, StoreError> {
+        self.over_the_line(self.inner.receipts_overdue(now, limit)).await
+    }
+
+    async fn read(&self, owner: &Owner, id: NotificationId) -> Result<Option<Record>, StoreError> {
+        self.over_the_line(self.inner.read(owner, id)).await
+    }
+
+    async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>, StoreError> {
+        self.over_the_line(self.inner.read_by_delivery(owner, id)).await
+    }
+
+    async fn inputs(&self, id: NotificationId) -> Result<Option<String>, StoreError> {
+        self.over_the_line(self.inner.inputs(id)).await
+    }
+
+    async fn search(&self, query: Query) -> Result<Page, StoreError> {
+        self.over_the_line(self.inner.search(query)).await
+    }
+
+    async fn purge(&self, ask: PurgeAsk) -> Result<Purged, StoreError> {
+        self.over_the_line(self.inner.purge(ask)).await
+    }
+
+    async fn depths(&self) -> Result<Depths, StoreError> {
+        self.over_the_line(self.inner.depths()).await
+    }
+
+    async fn due_changed(&self) {
+        self.inner.due_changed().await;
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.over_the_line(self.inner.probe()).await
+    }
+}

@@ -1,0 +1,306 @@
+//! One run: two nodes over one store, callers who repeat everything, and a seed that decides who
+//! fails when.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belfry::engine::{Deps, Engine, Settings};
+use belfry::ports::channel::Receipt;
+use belfry::ports::deliveries::{Deliveries, Owner};
+use belfry::ports::policy::{OUTBOX, Policy, Provider};
+use belfry::store::sqlite::InlineStore;
+use belfry_domain::class::RetryPolicy;
+use belfry_domain::delivery::Stop;
+use belfry_domain::notification::Record;
+use belfry_domain::outcome::RepeatGuard;
+use belfry_domain::{ChannelKind, Class, Event, NotificationId, Order, Priority};
+use futures::FutureExt;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::bugs::Bug;
+use super::door::{Door, Intent};
+use super::executor::{NodeId, Sim, WORLD};
+use super::faulty_store::FaultyStore;
+use super::provider::ScriptedProvider;
+use super::render::SimRender;
+use super::world::{LEASE, Phase, World};
+
+pub fn owner() -> Owner {
+    Owner { tenant: "acme".into(), environment: "live".into() }
+}
+
+/// What a run is made of.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub nodes: usize,
+    pub intents: Vec<Intent>,
+    pub faults: bool,
+    pub bug: Option<Bug>,
+    /// Node → poll before which it dies, one after the other.
+    pub crashes: BTreeMap<NodeId, Vec<u64>>,
+    pub clock_steps: bool,
+}
+
+pub struct Run {
+    pub world: World,
+    pub store: Arc<InlineStore>,
+    plan: Plan,
+}
+
+fn class(name: &str, order: Order, priority: Priority) -> Class {
+    Class {
+        name: name.into(),
+        order,
+        priority,
+        expiry: Duration::from_secs(600),
+        retry: RetryPolicy { base: Duration::from_millis(200), cap: Duration::from_secs(5), max_attempts: 12 },
+        resend_limit: if order == Order::SendThenRecord { 4 } else { 0 },
+        lease: LEASE,
+        window: Duration::from_secs(15 * 24 * 3600),
+        receipt_window: Duration::from_secs(30),
+        keep_content: Duration::from_secs(3600),
+        channels: vec![ChannelKind::Email],
+        required: false,
+        budget_exempt: false,
+    }
+}
+
+pub fn classes() -> BTreeMap<String, Class> {
+    [
+        class("code", Order::SendThenRecord, Priority::High),
+        class("receipt", Order::SendThenRecord, Priority::Normal),
+        class("marketing", Order::RecordThenSend, Priority::Low),
+    ]
+    .into_iter()
+    .map(|class| (class.name.clone(), class))
+    .collect()
+}
+
+impl Run {
+    pub fn new(plan: Plan) -> Self {
+        let world = World::new(Sim::new(plan.seed));
+        world.told().faults = plan.faults;
+        let store = InlineStore::open(world.node(WORLD));
+        Self { world, store, plan }
+    }
+
+    /// To the end: callers served, everything settled. Returns whether it came to rest.
+    pub fn play(&self) -> bool {
+        for node in 1..=self.plan.nodes {
+            self.boot(node);
+        }
+        for intent in self.plan.intents.clone() {
+            self.world.sim.start(WORLD, Box::pin(caller(self.caller_view(), intent)));
+        }
+        self.world.sim.start(WORLD, Box::pin(restarts(self.clone_for_restarts())));
+        if self.plan.clock_steps {
+            let world = self.world.clone();
+            self.world.sim.start(WORLD, Box::pin(clock_steps(world)));
+        }
+        let heal_at = self.world.sim.now() + Duration::from_secs(40);
+        let world = self.world.clone();
+        self.world.sim.start(
+            WORLD,
+            Box::pin(async move {
+                world.sim.sleep_until(heal_at).await;
+                world.told().faults = false;
+            }),
+        );
+        let limit = self.world.sim.now() + Duration::from_secs(24 * 3600);
+        let mut asked = 0_u32;
+        self.world.sim.run(limit, || {
+            asked += 1;
+            asked.is_multiple_of(20) && self.at_rest()
+        })
+    }
+
+    fn at_rest(&self) -> bool {
+        let told = self.world.told();
+        // Effects of stalled zombies may still come while faults are on.
+        if told.acknowledged.len() < self.plan.intents.len() || (told.faults && self.plan.faults) {
+            return false;
+        }
+        let ids: Vec<NotificationId> = told.acknowledged.values().copied().collect();
+        drop(told);
+        ids.into_iter().all(|id| self.record(id).is_none_or(|record| record.deliveries.iter().all(|one| one.ended())))
+    }
+
+    pub fn record(&self, id: NotificationId) -> Option<Record> {
+        self.store.read(&owner(), id).now_or_never().expect("the inline store never waits").unwrap()
+    }
+
+    fn clone_for_restarts(&self) -> Self {
+        Self { world: self.world.clone(), store: self.store.clone(), plan: self.plan.clone() }
+    }
+
+    fn caller_view(&self) -> CallerView {
+        let (receipts, _) = mpsc::channel(1);
+        CallerView {
+            world: self.world.clone(),
+            store: self.store.clone(),
+            policy: self.policy(&receipts),
+            nodes: self.plan.nodes,
+            bug: self.plan.bug,
+        }
+    }
+
+    fn boot(&self, node: NodeId) {
+        self.world.sim.up(node);
+        let shell = self.world.node(node);
+        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
+        let (receipts, inbox) = mpsc::channel(64);
+        let policy = self.policy(&receipts);
+        drop(receipts);
+        let deps = Deps {
+            deliveries: Arc::new(line),
+            render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
+            clock: shell.clone(),
+            dice: shell.clone(),
+            tasks: shell.clone(),
+            facts: shell.clone(),
+            policy: watch::channel(policy).1,
+        };
+        let settings = Settings {
+            worker: format!("node-{node}"),
+            poll: Duration::from_secs(1),
+            purge_every: Duration::from_secs(3600),
+        };
+        drop(Engine::start(deps, settings, inbox));
+        if let Some(next) = self.plan.crashes.get(&node).and_then(|crashes| crashes.first()) {
+            self.world.sim.crash_before(node, *next);
+        }
+    }
+
+    fn policy(&self, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
+        let provider = |guard, receipts| Provider {
+            channel: Arc::new(ScriptedProvider {
+                world: self.world.clone(),
+                store: self.store.clone(),
+                guard,
+                receipts,
+                bug: self.plan.bug,
+            }),
+            concurrency: 4,
+        };
+        Arc::new(Policy {
+            classes: classes(),
+            providers: [
+                (OUTBOX.into(), provider(RepeatGuard::None, None)),
+                ("mail".into(), provider(RepeatGuard::None, None)),
+                ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()))),
+            ]
+            .into(),
+            routes: [(ChannelKind::Email, "mail".into()), (ChannelKind::Sms, "texts".into())].into(),
+            environments: BTreeMap::new(),
+            keep_record: Duration::from_secs(15 * 24 * 3600),
+        })
+    }
+}
+
+/// Brings crashed nodes back after a while.
+async fn restarts(mut run: Run) {
+    loop {
+        run.world.sim.sleep(Duration::from_millis(100)).await;
+        for node in run.world.sim.crashed() {
+            {
+                let mut told = run.world.told();
+                told.phase_at_crash = told.phase_at_crash.or(told.phase).or(Some(Phase::BeforeCommit));
+            }
+            if let Some(crashes) = run.plan.crashes.get_mut(&node)
+                && !crashes.is_empty()
+            {
+                crashes.remove(0);
+            }
+            let away = run.world.sim.below(2 * LEASE.as_millis() as u64);
+            run.world.sim.sleep(Duration::from_millis(away)).await;
+            run.boot(node);
+        }
+    }
+}
+
+async fn clock_steps(world: World) {
+    for _ in 0..3 {
+        world.sim.sleep(Duration::from_millis(world.sim.below(12_000))).await;
+        let by = i64::try_from(world.sim.below(120_000)).unwrap() - 60_000;
+        world.step_wall_clock(by);
+    }
+}
+
+#[derive(Clone)]
+struct CallerView {
+    world: World,
+    store: Arc<InlineStore>,
+    policy: Arc<Policy>,
+    nodes: usize,
+    bug: Option<Bug>,
+}
+
+impl CallerView {
+    /// One request to one node; `None` where the node died under it or the store was away.
+    async fn ask(&self, intent: &Intent) -> Option<NotificationId> {
+        let node = 1 + usize::try_from(self.world.sim.below(self.nodes as u64)).unwrap();
+        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
+        let door = Door {
+            node,
+            shell: self.world.node(node),
+            store: Arc::new(line),
+            policy: self.policy.clone(),
+            bug: self.bug,
+        };
+        let (answer, answered) = oneshot::channel();
+        let intent = intent.clone();
+        let request = async move {
+            // The caller may be gone; nobody minds.
+            answer.send(door.submit(&intent).await).ok();
+        };
+        self.world.sim.start(node, Box::pin(request));
+        answered.await.ok().flatten()
+    }
+}
+
+/// A caller who tries until told yes, and then once or twice again for good measure.
+async fn caller(view: CallerView, intent: Intent) {
+    let sim = view.world.sim.clone();
+    sim.sleep(intent.at).await;
+    let mut id = None;
+    while id.is_none() {
+        id = view.ask(&intent).await;
+        if id.is_none() {
+            sim.sleep(Duration::from_millis(50 + sim.below(500))).await;
+        }
+    }
+    let id = id.unwrap();
+    view.world.told().acknowledged.insert(intent.key.clone(), id);
+    for _ in 0..intent.repeats {
+        sim.sleep(Duration::from_millis(sim.below(4_000))).await;
+        if let Some(again) = view.ask(&intent).await
+            && again != id
+        {
+            view.world.told().broken.push(format!("P2: {} answered {id} and then {again}", intent.key));
+        }
+    }
+    if intent.cancel {
+        sim.sleep(Duration::from_millis(sim.below(3_000))).await;
+        cancel(&view, id).await;
+    }
+}
+
+async fn cancel(view: &CallerView, id: NotificationId) {
+    let Some(record) = view.store.read(&owner(), id).await.unwrap() else { return };
+    for delivery in record.deliveries {
+        let stop = Stop::Cancel { by: "caller".into(), why: "changed my mind".into() };
+        let class = &classes()[&delivery.class];
+        let env = belfry_domain::Env {
+            now: belfry::ports::clock::Clock::now(view.world.node(WORLD).as_ref()),
+            jitter: 0,
+            receipts: false,
+            guard: RepeatGuard::None,
+        };
+        if let Ok(transition) = belfry_domain::step(&delivery, class, Event::StopAsked(stop), env) {
+            // Lost to a concurrent write: the wish simply was not granted.
+            view.store.apply(vec![transition.next]).await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The lint finds what it is for, with file and line, and is silent on the built-in templates.
+
+use belfry::content::Content;
+use belfry::content::lint::{Finding, Level, lint, lint_content};
+
+use super::{META, folder};
+
+fn found(files: &[(&str, &str)]) -> Vec<Finding> {
+    lint(folder(files).path())
+}
+
+fn brief(findings: &[Finding]) -> Vec<(&str, usize, &str, Level)> {
+    findings.iter().map(|one| (one.file.as_str(), one.line, one.rule, one.level)).collect()
+}
+
+#[test]
+fn the_built_in_templates_are_clean() {
+    let findings = lint_content(&Content::built_in().unwrap());
+    assert!(findings.iter().all(|one| one.level == Level::Info), "{findings:#?}");
+}
+
+#[test]
+fn wording_and_keys_that_do_not_survive_a_repeat() {
+    let findings = found(&[
+        ("t/meta.toml", "description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\n"),
+        ("t/subject.txt", "You have {{ new_count }} new messages\n"),
+        ("t/text.txt", "Hello,\n\nsomebody wrote just now: {{ text }}\n"),
+        ("t/html.html", "<p>\nWe wrote <b>again</b></p>\n{{ text|safe }}\n"),
+        ("t/sample.json", "{\n  \"new_count\": 1,\n  \"stats\": {\n    \"delta\": 2\n  },\n  \"text\": \"hi\"\n}\n"),
+    ]);
+    let expected = [
+        ("html.html", 2, "repeat_wording", Level::Warning),
+        ("html.html", 3, "unescaped", Level::Warning),
+        ("sample.json", 2, "delta_key", Level::Warning),
+        ("sample.json", 4, "delta_key", Level::Warning),
+        ("subject.txt", 1, "delta_key", Level::Warning),
+        ("subject.txt", 1, "repeat_wording", Level::Warning),
+        ("text.txt", 3, "repeat_wording", Level::Warning),
+    ];
+    assert_eq!(brief(&findings), expected);
+    assert!(findings[6].message.starts_with("\"just now\""), "{}", findings[6].message);
+}
+
+#[test]
+fn parts_samples_and_translations_that_are_missing() {
+    let findings = found(&[
+        ("t/meta.toml", "description = \"d\"\nchannels = [\"email\", \"sms\"]\nlocale = \"en\"\n"),
+        ("t/subject.txt", "Hi {{ name }}"),
+        ("t/html.html", "<p>{{ name }} {{ order.items }}</p>"),
+        ("t/push.json", "{\"title\": \"x\"}"),
+        ("t/sample.json", "{\"name\": \"n\", \"order\": {}}"),
+        ("t/de/subject.txt", "Hallo {{ name }}"),
+        ("u/meta.toml", "description = \"d\"\nchannels = [\"sms\"]\nlocale = \"en\"\n"),
+        ("u/sms.txt", "Hi"),
+    ]);
+    let expected = [
+        ("de/html.html", 0, "missing_translation", Level::Warning),
+        ("de/push.json", 0, "missing_translation", Level::Warning),
+        ("html.html", 1, "sample_fails", Level::Error),
+        ("html.html", 1, "sample_lacks", Level::Warning),
+        ("push.json", 0, "unread_part", Level::Info),
+        ("sms.txt", 0, "missing_part", Level::Error),
+        ("sms.txt", 0, "missing_part", Level::Error),
+        ("text.txt", 0, "missing_text", Level::Warning),
+        ("sample.json", 0, "missing_sample", Level::Error),
+    ];
+    assert_eq!(brief(&findings), expected);
+    assert_eq!(findings.last().unwrap().template, "u");
+}
+
+#[test]
+fn sizes() {
+    let findings = found(&[
+        ("t/meta.toml", "description = \"d\"\nchannels = [\"sms\", \"push\"]\nlocale = \"en\"\n"),
+        ("t/sms.txt", "{{ text }}"),
+        ("t/push.json", "{\"title\": \"{{ text * 30 }}\"}"),
+        ("t/sample.json", &format!("{{\"text\": \"{}\"}}", "å".repeat(161))),
+    ]);
+    assert_eq!(
+        brief(&findings),
+        [("push.json", 0, "too_large", Level::Error), ("sms.txt", 0, "sms_parts", Level::Info)]
+    );
+}
+
+#[test]
+fn templates_that_do_not_compile_are_findings_too() {
+    let findings = found(&[("t/meta.toml", META), ("t/text.txt", "{% if %}")]);
+    assert_eq!(brief(&findings), [("text.txt", 1, "compile", Level::Error)]);
+}
