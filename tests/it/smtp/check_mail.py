@@ -182,7 +182,7 @@ def check_signature(raw, keys, say):
 
     if not dkim.verify(raw, dnsfunc=txt):
         say("the DKIM signature does not verify")
-    signed = re.search(rb"(?is)^DKIM-Signature:.*?\bh=([^;]*);", raw).group(1)
+    signed = re.search(rb"(?ims)^DKIM-Signature:.*?\bh=([^;]*);", raw).group(1)
     if signed.lower().replace(b"\r\n", b"").replace(b" ", b"").split(b":").count(b"from") != 2:
         say("From is not signed against a second one")
 

@@ -147,6 +147,30 @@ async fn a_server_that_refuses_half_way_through_the_message_is_heard() {
     assert!(!rest.windows(5).any(|five| five == b"\r\n.\r\n"), "the dot was not written");
 }
 
+/// Sending the dot would hand it an empty message, and to whom is its own secret.
+#[tokio::test]
+async fn a_server_that_wants_the_message_although_it_refused_the_recipient() {
+    let script = Script::default()
+        .once(At::Rcpt, Act::Reply("550 5.1.1 unknown".to_owned()))
+        .once(At::Data, Act::Reply("354 go on".to_owned()));
+    let stub = SmtpStub::start(script).await;
+    let channel = channel(&stub);
+    assert_eq!(send(&channel, &outgoing(mail())).await.kind(), OutcomeKind::RecipientGone);
+    assert_eq!(send(&channel, &outgoing(mail())).await.kind(), OutcomeKind::Accepted);
+    assert_eq!((stub.messages().len(), stub.messages()[0].connection), (1, 1));
+}
+
+/// lettre's parser knows neither the second digit nor the encoding.
+#[tokio::test]
+async fn odd_replies_are_understood() {
+    let stub = SmtpStub::start(Script::default().once(At::Rcpt, Act::Reply("571 5.7.1 denied".to_owned()))).await;
+    let channel = channel(&stub);
+    let outcome = send(&channel, &outgoing(mail())).await;
+    assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::Refused, WhyCode::PolicyRefused));
+    stub.follow(Script::default().once(At::Dot, Act::Reply("250-2.6.0 ok\n250 2.6.0 queued as \u{e9}".to_owned())));
+    assert_eq!(send(&channel, &outgoing(mail())).await.kind(), OutcomeKind::Accepted);
+}
+
 #[tokio::test]
 async fn nobody_listens() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,11 +1,16 @@
 //! Case 109: no caller-set field can add, end or change a header, a part or a command.
 
+use std::sync::LazyLock;
+
 use belfry::channel::smtp::SmtpChannel;
 use belfry::channel::smtp::door;
 use belfry::ports::message::{Address, Attachment, EmailMessage, Mailbox};
 use proptest::prelude::*;
 
 use super::{config, mail, outgoing_of};
+
+/// Made once: reading the machine's certificates takes longer than a case.
+static CHANNEL: LazyLock<SmtpChannel> = LazyLock::new(|| SmtpChannel::new(&config("smtp://127.0.0.1")).unwrap());
 
 /// Text with a taste for what breaks headers.
 fn hostile() -> impl Strategy<Value = String> {
@@ -117,9 +122,8 @@ proptest! {
 
     #[test]
     fn case_109_nothing_leaves_its_field(Hostile(mail) in mails(), address in or("ann@example.com")) {
-        let channel = SmtpChannel::new(&config("smtp://127.0.0.1")).unwrap();
         let out = outgoing_of("hostile", mail.clone(), &address);
-        let Ok(built) = channel.build(&out) else { return Ok(()) };
+        let Ok(built) = CHANNEL.build(&out) else { return Ok(()) };
         let key = out.message_key.to_string();
         let bytes = String::from_utf8(built.bytes).expect("UTF-8");
         let all = sections(&bytes, &key);
@@ -163,7 +167,6 @@ proptest! {
 #[test]
 fn case_109_each_field_by_name() {
     const ATTACK: &str = "x\r\nX-Injected: yes\r\n\r\nbody";
-    let channel = SmtpChannel::new(&config("smtp://127.0.0.1")).unwrap();
     let attack = || ATTACK.to_owned();
     let boxed = |name: Option<String>, email: String| Mailbox { name, email: Address(email) };
     let ann = || "ann@example.com".to_owned();
@@ -189,7 +192,7 @@ fn case_109_each_field_by_name() {
         ("cid", EmailMessage { attachments: vec![attachment(pdf(), kind(), Some(attack()))], ..mail() }),
     ];
     for (field, mail) in fields {
-        if let Ok(built) = channel.build(&outgoing_of(field, mail, "ann@example.com")) {
+        if let Ok(built) = CHANNEL.build(&outgoing_of(field, mail, "ann@example.com")) {
             let text = String::from_utf8(built.bytes).unwrap();
             let injected = text.split("\r\n").any(|line| line.to_ascii_lowercase().starts_with("x-injected"));
             assert!(!injected, "{field}: {text}");
