@@ -25,7 +25,6 @@ mod status;
 mod templates;
 mod terminal;
 mod view;
-pub mod wiring;
 
 use exit::{Exit, Failure, code_of};
 use terminal::{Format, Look};
