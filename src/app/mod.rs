@@ -1,7 +1,7 @@
 //! The composition: the only place that names concrete stores and channels.
 
 mod keys;
-mod probes;
+pub mod probe;
 mod providers;
 pub mod render;
 mod stores;
@@ -27,10 +27,9 @@ use crate::ports::clock::Dice;
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
-pub use probes::{open_keys, probe_provider, probe_store};
 use providers::Providers;
 use render::Templates;
-use stores::Stores;
+pub use stores::Stores;
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);
@@ -146,6 +145,7 @@ fn server_limits(config: &Config) -> ServerLimits {
         most_connections: usize::try_from(config.http.max_connections).unwrap_or(usize::MAX),
         header_timeout: config.http.header_timeout.0,
         idle_timeout: config.http.idle_timeout.0,
+        write_timeout: config.http.write_timeout.0,
         grace: config.engine.shutdown_grace.0,
         ..ServerLimits::default()
     }
@@ -220,17 +220,21 @@ fn fresh_secret() -> [u8; 32] {
 }
 
 impl RunningApp {
-    /// Swaps classes, providers, routes, secrets and templates for those of `loaded`, all or nothing,
-    /// and records that it did, or why not. Open circuits get a fresh look.
-    pub async fn reload(&self, loaded: Result<Config, ConfigErrors>) {
-        let done = match loaded {
+    /// Swaps classes, providers, routes, secrets and templates for those of `next`, all or nothing.
+    /// Open circuits get a fresh look. Either end is a fact.
+    ///
+    /// # Errors
+    /// What does not hold together, or needs a restart; the old configuration stays in force.
+    pub async fn reload(&self, next: Result<Config, ConfigErrors>) -> anyhow::Result<()> {
+        let done = match next {
             Ok(next) => self.swap(next).await,
-            Err(errors) => Err(errors.into()),
+            Err(problems) => Err(problems.into()),
         };
-        match done {
+        match &done {
             Ok(()) => self.recorder.record(&Fact::Reloaded),
             Err(problem) => self.recorder.record(&Fact::ReloadRefused { problem: format!("{problem:#}") }),
         }
+        done
     }
 
     async fn swap(&self, next: Config) -> anyhow::Result<()> {
@@ -247,14 +251,10 @@ impl RunningApp {
         Ok(())
     }
 
-    /// Begins the graceful end: no further requests, no further claims. Returns at once.
-    pub fn shut_down(&self) {
+    /// Stops taking requests and claims, lets what is open finish within the grace, breaks off the
+    /// rest, writes everything down and lets go of the store.
+    pub async fn stop(mut self) {
         self.drain.begin();
-    }
-
-    /// After [`Self::shut_down`]: lets what is open finish within the grace, breaks off the rest,
-    /// writes everything down and lets go of the store.
-    pub async fn ended(mut self) {
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             (&mut self.serving).await.ok();

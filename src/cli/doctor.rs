@@ -9,6 +9,7 @@ use super::Shell;
 use super::client::{Client, ServerArgs};
 use super::exit::Exit;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
+use crate::app::probe::{self, NoStore, open_store};
 use crate::config::Config;
 use crate::content::lint::lint;
 use crate::machine::MachineClock;
@@ -67,7 +68,7 @@ pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
         let what = "held by the running server, as it should be; readiness made a real write";
         checks.push(Check::new("store", Verdict::Good, what));
     } else {
-        checks.push(Check::of("store", crate::app::probe_store(&config).await));
+        checks.push(store(&config).await);
     }
     checks.push(clock());
     providers(&config, &mut checks).await;
@@ -176,6 +177,20 @@ fn disk(config: &Config) -> Check {
     }
 }
 
+async fn store(config: &Config) -> Check {
+    let stores = match open_store(config) {
+        Ok(stores) => stores,
+        Err(absent @ NoStore::Absent) => return Check::new("store", Verdict::Note, absent.to_string()),
+        Err(error) => return Check::new("store", Verdict::Finding, error.to_string()),
+    };
+    let probed = stores.deliveries.probe().await;
+    stores.close().await;
+    match probed {
+        Ok(()) => Check::new("store", Verdict::Good, format!("opened and written to. {}", stores.durability)),
+        Err(error) => Check::new("store", Verdict::Finding, error.to_string()),
+    }
+}
+
 fn clock() -> Check {
     let now = MachineClock.now();
     if now.0 < EARLIEST {
@@ -192,7 +207,7 @@ async fn providers(config: &Config, checks: &mut Vec<Check>) {
         checks.push(Check::new("providers", Verdict::Note, what));
     }
     for (name, provider) in &config.providers {
-        checks.push(Check::of(format!("provider {name}"), crate::app::probe_provider(provider).await));
+        checks.push(Check::of(format!("provider {name}"), probe::provider(provider).await));
     }
 }
 

@@ -7,10 +7,11 @@ use serde_json::json;
 use super::Shell;
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, print, print_json, table};
+use crate::app::probe::{NoStore, open_store};
 use crate::http::keys::{RANDOM_BYTES, hash, mint, public_id};
 use crate::machine::{MachineClock, MachineDice};
 use crate::ports::StoreError;
-use crate::ports::admin::{ApiKey, Can};
+use crate::ports::admin::{ApiKey, ApiKeys, Can};
 use crate::ports::clock::{Clock, Dice};
 
 #[derive(Subcommand)]
@@ -37,7 +38,7 @@ pub struct CreateArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "send,read")]
     can: Vec<CanArg>,
     /// Callers with the same namespace share their Idempotency-Keys
-    #[arg(long, default_value = "default")]
+    #[arg(long, default_value = "main")]
     namespace: String,
 }
 
@@ -63,7 +64,13 @@ pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
     if let KeysCommand::Create(args) = &command {
         args.check()?;
     }
-    let keys = crate::app::open_keys(&config)?;
+    let stores = open_store(&config).map_err(no_store)?;
+    let done = carry_out(shell, command, stores.api_keys.as_ref()).await;
+    stores.close().await;
+    done
+}
+
+async fn carry_out(shell: &Shell, command: KeysCommand, keys: &dyn ApiKeys) -> anyhow::Result<Exit> {
     match command {
         KeysCommand::Create(args) => {
             let (secret, key) = args.key();
@@ -81,6 +88,13 @@ pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
             }
             Ok(Exit::Ok)
         }
+    }
+}
+
+fn no_store(error: NoStore) -> Failure {
+    match error {
+        NoStore::Held => Failure::new(Exit::RetryLater, format!("{error}: stop it first, then give the command again")),
+        NoStore::Absent | NoStore::Broken(_) => Failure::new(Exit::Failed, error.to_string()),
     }
 }
 

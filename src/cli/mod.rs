@@ -25,7 +25,8 @@ mod status;
 mod templates;
 mod terminal;
 mod view;
-pub use exit::{Exit, Failure, code_of};
+
+use exit::{Exit, Failure, code_of};
 use terminal::{Format, Look};
 
 /// Notification delivery: one intent, one effect, whatever is repeated on the way

@@ -6,10 +6,10 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Shell;
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::local::LocalDir;
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
-use crate::app::{self, RunningApp, StartOptions};
+use crate::app::{RunningApp, StartOptions, start};
 use crate::config::Config;
 use crate::telemetry::start_logging;
 
@@ -29,16 +29,17 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     // Before anything is announced: a signal that comes right after has to find its listener.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
-    let running = app::start(config.clone(), options).await?;
+    let running = start(config.clone(), options).await?;
     announce(shell, &config, &running, args.ephemeral)?;
     while let Asked::Reload = signals.next().await {
-        running.reload(Config::load(&shell.sources)).await;
+        // Either end is told by the application itself, as a fact.
+        running.reload(Config::load(&shell.sources)).await.ok();
     }
-    running.shut_down();
     tokio::select! {
         biased;
-        () = running.ended() => Ok(Exit::Ok),
-        () = signals.end() => Err(Failure::new(Exit::Failed, "ended at once, by the second signal").into()),
+        () = running.stop() => Ok(Exit::Ok),
+        // At once means at once: the store's files are made to be left like this.
+        () = signals.end() => std::process::exit(Exit::Failed as i32),
     }
 }
 

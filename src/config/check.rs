@@ -76,7 +76,6 @@ impl Checks<'_> {
             ("http.write_timeout", config.http.write_timeout),
             ("http.idle_timeout", config.http.idle_timeout),
             ("engine.poll", engine.poll),
-            ("engine.sweep", engine.sweep),
             ("engine.purge", engine.purge),
             ("engine.shutdown_grace", engine.shutdown_grace),
             ("remember.record", config.remember.record),
@@ -87,7 +86,6 @@ impl Checks<'_> {
         }
         for (key, number) in [
             ("http.max_connections", config.http.max_connections),
-            ("engine.concurrency", engine.concurrency.into()),
             ("outbox.keep", config.outbox.keep),
             ("outbox.concurrency", config.outbox.concurrency.into()),
         ] {

@@ -48,10 +48,7 @@ pub struct SqliteConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineConfig {
-    /// Provider calls at once, over all providers.
-    pub concurrency: u16,
     pub poll: Span,
-    pub sweep: Span,
     pub purge: Span,
     pub shutdown_grace: Span,
 }

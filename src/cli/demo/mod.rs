@@ -11,7 +11,7 @@ use super::Shell;
 use super::client::Client;
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
-use crate::app::{self, StartOptions};
+use crate::app::{StartOptions, start};
 use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::content::{Content, TemplateProblem};
 use crate::telemetry::start_logging;
@@ -40,15 +40,14 @@ pub async fn run(shell: &Shell, args: &DemoArgs) -> anyhow::Result<Exit> {
     start_logging(&LogConfig { format: LogFormat::Pretty, level: "error".into() }, colour_on_stderr())?;
     let content = Content::load_or_built_in(&config.templates.path).map_err(|problems| faults(&problems))?;
     let options = StartOptions { ephemeral: true, port: Some(args.port) };
-    let running = app::start(config, options).await?;
+    let running = start(config, options).await?;
     let key = running.first_key.clone().context("the server made no first key")?;
     let url = format!("http://{}", running.address);
     let bench = Bench { client: Client::new(&url, Some(key.clone()))?, address: running.address, key };
     let shown = demonstrate(shell.look, &bench, &content).await;
     let left_up =
         if let (Ok(_), false) = (&shown, args.once) { stay_up(shell, &url, &bench.key).await } else { Ok(()) };
-    running.shut_down();
-    running.ended().await;
+    running.stop().await;
     left_up?;
     let once_each = shown?;
     Ok(if once_each || !args.once { Exit::Ok } else { Exit::Failed })
