@@ -52,6 +52,14 @@ pub struct MachineTasks {
     running: Mutex<JoinSet<()>>,
 }
 
+impl MachineTasks {
+    /// Drops every task where it stands, and returns when all are gone.
+    pub async fn end(&self) {
+        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        running.shutdown().await;
+    }
+}
+
 impl Tasks for MachineTasks {
     fn start(&self, _name: &'static str, task: BoxFuture) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

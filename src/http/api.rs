@@ -25,6 +25,8 @@ pub struct Deps {
     pub api_keys: Arc<dyn ApiKeys>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
+    /// Whether the switches may be set over the API.
+    pub misbehave_allowed: bool,
     pub clock: Arc<dyn Clock>,
     pub facts: Arc<dyn FactSink>,
     /// The metrics page, in OpenMetrics text.

@@ -156,9 +156,6 @@ async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, wish: Wis
         Acted::ContentPurged => {
             Err(Problem::new(Code::ContentPurged, "The message is no longer kept. Send a new notification."))
         }
-        Acted::ClassGone(class) => {
-            Err(Problem::new(Code::ClassGone, format!("The class `{class}` is no longer configured.")))
-        }
     }
 }
 

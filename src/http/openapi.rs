@@ -167,7 +167,7 @@ problem_set!(
         ALWAYS,
         BODY,
         KEYED,
-        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::ClassGone]
+        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged]
 );
 
 /// One response per status, which names the codes that come with it.

@@ -14,7 +14,7 @@ use super::auth::{Allowed, ToAdmin, ToRead, ToSend};
 use super::body::{MOST_BODY, json};
 use super::closed_sets;
 use super::openapi::{BodyProblems, ListProblems};
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::query::Params;
 use super::schema::Misbehave;
 use crate::intake::fields::{Object, Problems};
@@ -246,6 +246,10 @@ pub async fn misbehave(
     _allowed: Allowed<ToAdmin>,
     request: Request,
 ) -> Result<Json<Misbehaving>, Problem> {
+    if !api.deps.misbehave_allowed {
+        let detail = "Here the outbox may not be told to misbehave: outbox.misbehave is off in the configuration.";
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
     let read = api.json_body(request, MOST_BODY).await?;
     let node = json(&read.bytes)?;
     let mut problems = Problems::default();

@@ -62,8 +62,6 @@ codes! {
     SendMoved = "send_moved", CONFLICT, "The delivery has moved on";
     /// The message is no longer kept, so it cannot be sent again.
     ContentPurged = "content_purged", CONFLICT, "The content is gone";
-    /// The delivery's class is no longer configured.
-    ClassGone = "class_gone", CONFLICT, "The class is gone";
     /// The body is larger than allowed, counted after decompression.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The Content-Type is not `application/json`.

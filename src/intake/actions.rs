@@ -46,8 +46,6 @@ pub enum Acted {
     SendMoved { current: u32 },
     /// The message is no longer kept.
     ContentPurged,
-    /// The delivery's class is gone from the configuration.
-    ClassGone(String),
 }
 
 /// What became of a cancellation, by delivery.
@@ -66,7 +64,6 @@ enum Step {
     Written(Box<Delivery>),
     Rejected(Rejected, Box<Delivery>),
     Gone,
-    ClassGone(String),
 }
 
 impl Intake {
@@ -81,7 +78,7 @@ impl Intake {
         let Some(delivery) = record.deliveries.iter().find(|one| one.id == id) else { return Ok(Acted::Absent) };
         let event = event(caller, action_key(caller, key, id), wish.clone());
         if matches!(wish, Wish::Redrive { .. } | Wish::SendAgain { .. })
-            && self.decide(delivery, event.clone()).is_some_and(|decided| decided.is_ok())
+            && self.decide(delivery, event.clone()).is_ok()
             && self.ports.deliveries.inputs(record.notification.id).await?.is_none()
         {
             return Ok(Acted::ContentPurged);
@@ -100,7 +97,6 @@ impl Intake {
             // Said of receipts only.
             Step::Rejected(Rejected::Early, delivery) => Acted::NotNow(delivery.state.name()),
             Step::Gone => Acted::Absent,
-            Step::ClassGone(class) => Acted::ClassGone(class),
         })
     }
 
@@ -123,7 +119,7 @@ impl Intake {
             let id = delivery.id;
             let after = match self.carry_out(delivery, &Event::StopAsked(stop.clone())).await? {
                 Step::Written(delivery) | Step::Rejected(_, delivery) => delivery,
-                Step::Gone | Step::ClassGone(_) => {
+                Step::Gone => {
                     told.ended.push(id);
                     continue;
                 }
@@ -138,12 +134,10 @@ impl Intake {
         Ok(record.map(|record| (told, record)))
     }
 
-    /// `None` where the class is gone.
-    fn decide(&self, delivery: &Delivery, event: Event) -> Option<Result<Transition, Rejected>> {
+    fn decide(&self, delivery: &Delivery, event: Event) -> Result<Transition, Rejected> {
         let policy = (self.ports.policy)();
-        // A stop asks nothing of the class, and must work when the class is gone.
-        let any = || policy.classes.values().next().filter(|_| matches!(event, Event::StopAsked(_)));
-        let class: &Class = policy.classes.get(&delivery.class).or_else(any)?;
+        let configured = policy.classes.get(&delivery.class).cloned();
+        let class = configured.unwrap_or_else(|| Class::unconfigured(&delivery.class, delivery.lease));
         let provider = policy.providers.get(&delivery.lane.provider);
         let env = Env {
             now: self.ports.clock.now(),
@@ -151,17 +145,15 @@ impl Intake {
             receipts: provider.is_some_and(|provider| provider.channel.receipts()),
             guard: provider.map_or(RepeatGuard::None, |provider| provider.channel.repeat_guard()),
         };
-        Some(step(delivery, class, event, env))
+        step(delivery, &class, event, env)
     }
 
     async fn carry_out(&self, mut delivery: Delivery, event: &Event) -> Result<Step, StoreError> {
         for _ in 0..MOST_TRIES {
-            let transition = match self.decide(&delivery, event.clone()) {
-                None => return Ok(Step::ClassGone(delivery.class)),
-                Some(Err(rejected)) => return Ok(Step::Rejected(rejected, Box::new(delivery))),
-                Some(Ok(transition)) => transition,
+            let Transition { next, facts } = match self.decide(&delivery, event.clone()) {
+                Ok(transition) => transition,
+                Err(rejected) => return Ok(Step::Rejected(rejected, Box::new(delivery))),
             };
-            let Transition { next, facts } = transition;
             match self.ports.deliveries.apply(vec![next.clone()]).await?.pop() {
                 Some(Written::Done) => {
                     for fact in facts {

@@ -6,9 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use belfry_domain::ChannelKind;
 use serde_json::value::RawValue;
 
-use super::fields::{Object, Problems, body, line, text};
+use super::fields::{Object, Problems, body, line};
 use super::json::{Node, Value, child};
 use super::recipient::mailbox;
+use crate::content::headers::{check_name, check_value};
 use crate::content::inputs::Inline;
 use crate::ports::message::{Attachment, Mailbox};
 
@@ -26,24 +27,6 @@ pub const MOST_COPIES: usize = 50;
 const MOST_TEXT: usize = 1024 * 1024;
 /// Longest line that a mail may carry (RFC 5322, 2.1.1).
 const MOST_LINE: usize = 998;
-
-/// Headers that Belfry sets itself; a second one would contradict it or the signature.
-const OURS: &[&str] = &[
-    "from",
-    "sender",
-    "reply-to",
-    "to",
-    "cc",
-    "bcc",
-    "subject",
-    "date",
-    "message-id",
-    "mime-version",
-    "received",
-    "return-path",
-    "dkim-signature",
-];
-const OUR_FAMILIES: &[&str] = &["content-", "resent-", "arc-"];
 
 /// `content` as read, with the copies that become slots of their own.
 #[derive(Debug, Default)]
@@ -77,26 +60,20 @@ pub fn read(node: &Node<'_>, problems: &mut Problems) -> Content {
 /// What `channel` needs of inline content and does not find: pointer and detail.
 #[must_use]
 pub fn missing(content: &Inline, channel: ChannelKind) -> Option<(&'static str, &'static str)> {
-    match channel {
-        ChannelKind::Email if content.subject.is_none() => Some(("/content/subject", "is required for email")),
-        ChannelKind::Email if content.text.is_none() && content.html.is_none() => {
-            Some(("/content", "must have text or html for email"))
+    let (there, pointer, detail) = match channel {
+        ChannelKind::Email if content.subject.is_none() => (false, "/content/subject", "is required for email"),
+        ChannelKind::Email => {
+            (content.text.is_some() || content.html.is_some(), "/content", "must have text or html for email")
         }
-        ChannelKind::Sms if content.sms.is_none() => Some(("/content/sms", "is required for sms")),
-        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush if content.push.is_none() => {
-            Some(("/content/push", "is required for push"))
+        ChannelKind::Sms => (content.sms.is_some(), "/content/sms", "is required for sms"),
+        ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => {
+            (content.push.is_some(), "/content/push", "is required for push")
         }
-        ChannelKind::Webhook if content.webhook.is_none() => Some(("/content/webhook", "is required for webhook")),
-        ChannelKind::Email
-        | ChannelKind::Sms
-        | ChannelKind::Apns
-        | ChannelKind::Fcm
-        | ChannelKind::WebPush
-        | ChannelKind::Webhook
-        // What these are made from is the content room's to say.
-        | ChannelKind::Chat
-        | ChannelKind::Inbox => None,
-    }
+        ChannelKind::Inbox => (content.push.is_some(), "/content/push", "is required for inbox"),
+        ChannelKind::Webhook => (content.webhook.is_some(), "/content/webhook", "is required for webhook"),
+        ChannelKind::Chat => (content.text.is_some(), "/content/text", "is required for chat"),
+    };
+    (!there).then_some((pointer, detail))
 }
 
 /// The caller's own text, byte for byte: what is signed later is what was written.
@@ -119,15 +96,16 @@ fn headers(object: &Object<'_, '_>, problems: &mut Problems) -> Vec<(String, Str
     let mut read: Vec<(String, String)> = Vec::new();
     for (name, value) in headers.members() {
         let pointer = headers.at(name);
-        let lower = name.to_ascii_lowercase();
-        if name.is_empty() || name.len() > 76 || !name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
-            problems.add(&pointer, "must be named by 1 to 76 visible ASCII characters without a colon");
-        } else if OURS.contains(&lower.as_str()) || OUR_FAMILIES.iter().any(|family| lower.starts_with(family)) {
-            problems.add(&pointer, "is a header that Belfry sets itself");
+        let Some(value) = value.text() else {
+            problems.add(&pointer, "must be a string");
+            continue;
+        };
+        if let Err(fault) = check_name(name).and_then(|()| check_value(value)) {
+            problems.add(&pointer, fault.to_string());
         } else if read.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             problems.add(&pointer, "stands twice, but for upper and lower case");
-        } else if let Some(value) = text(value, &pointer, line(MOST_LINE), problems) {
-            read.push((name.to_owned(), value));
+        } else {
+            read.push((name.to_owned(), value.to_owned()));
         }
     }
     read
@@ -205,9 +183,9 @@ fn push(node: &Node<'_>, problems: &mut Problems) -> Option<Box<RawValue>> {
     if object.integer("badge", problems).is_some_and(|badge| badge < 0) {
         problems.add(object.at("badge"), "must not be negative");
     }
-    if let Some(data) = object.get("data").and_then(|node| Object::any(node, &object.at("data"), problems)) {
-        for (name, value) in data.members() {
-            push_datum(&data, name, value, problems);
+    if let Some(pairs) = object.get("data").and_then(|node| Object::any(node, &object.at("data"), problems)) {
+        for (name, value) in pairs.members() {
+            push_datum(&pairs, name, value, problems);
         }
     }
     if !object.has("title") && !object.has("body") && !object.has("data") {
@@ -217,8 +195,8 @@ fn push(node: &Node<'_>, problems: &mut Problems) -> Option<Box<RawValue>> {
 }
 
 /// FCM takes strings only, and keeps some names to itself.
-fn push_datum(data: &Object<'_, '_>, name: &str, value: &Node<'_>, problems: &mut Problems) {
-    let pointer = child(&data.pointer, name);
+fn push_datum(pairs: &Object<'_, '_>, name: &str, value: &Node<'_>, problems: &mut Problems) {
+    let pointer = child(&pairs.pointer, name);
     if !matches!(value.value, Value::Text(_)) {
         problems.add(pointer, "must be a string: push data holds strings only");
     } else if matches!(name, "from" | "message_type") || name.starts_with("google") || name.starts_with("gcm") {

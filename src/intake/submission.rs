@@ -197,7 +197,7 @@ impl Draft<'_, '_> {
     }
 
     fn template(&mut self, locale: Option<&str>) -> Option<Source> {
-        let data = match self.request.get("data") {
+        let filling = match self.request.get("data") {
             None => Some("{}"),
             Some(node) if matches!(node.value, Value::Object(_)) => Some(node.raw),
             Some(_) => {
@@ -207,7 +207,7 @@ impl Draft<'_, '_> {
         };
         let name = self.request.text("template", line(128), &mut self.problems)?;
         match self.against.content.freeze(&name, locale) {
-            Ok(template) => Some(Source::Template { template, data: RawValue::from_string(data?.to_owned()).ok()? }),
+            Ok(template) => Some(Source::Template { template, data: RawValue::from_string(filling?.to_owned()).ok()? }),
             Err(problem) => {
                 self.problems.add_passing(problem);
                 None

@@ -47,6 +47,12 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         what: "tracing_subscriber",
         reason: "a level is checked by the parser that will read it",
     },
+    Exception {
+        rule: "name",
+        path: "src/http/",
+        what: "data",
+        reason: "the API's own member: a page's items, a template's data",
+    },
     Exception { rule: "name", path: "src/channel/smtp/", what: "data", reason: "the SMTP command DATA and its phase" },
     Exception {
         rule: "name",

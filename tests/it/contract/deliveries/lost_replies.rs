@@ -1,9 +1,9 @@
 //! Every verb called twice, as after a reply that never came.
 
 use belfry::ports::deliveries::{Accepted, Reclaim, Written};
-use belfry_domain::{Lane, Priority, State};
+use belfry_domain::State;
 
-use crate::contract::fixture::{LEASE_MS, ask, ended, intent, main_lane, next, queued};
+use crate::contract::fixture::{LEASE_MS, ask, ended, intent, next, queued};
 use crate::contract::harness::Harness;
 use crate::contract::on_every_store;
 
@@ -17,7 +17,7 @@ on_every_store!(
     a_settle_that_goes_on_twice,
     apply_twice,
     reclaim_twice,
-    purge_and_relane_twice,
+    purge_twice,
 );
 
 async fn accept_twice(h: Harness) {
@@ -106,11 +106,8 @@ async fn reclaim_twice(h: Harness) {
     assert!(h.renew(&second).await);
 }
 
-async fn purge_and_relane_twice(h: Harness) {
+async fn purge_twice(h: Harness) {
     h.create(intent(&h, "k")).await;
-    let other = Lane::new("other", Priority::Low);
-    assert_eq!(h.store.relane(&main_lane(), &other, 10).await.unwrap(), 1);
-    assert_eq!(h.store.relane(&main_lane(), &other, 10).await.unwrap(), 0);
     assert_eq!(super::purge::purge(&h).await, Default::default());
     assert_eq!(super::purge::purge(&h).await, Default::default());
     h.store.probe().await.unwrap();

@@ -1,1 +1,0 @@
-//! The composition: the only place that names concrete stores and channels.

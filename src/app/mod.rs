@@ -1,0 +1,260 @@
+//! The composition: the only place that names concrete stores and channels.
+
+mod keys;
+mod providers;
+pub mod render;
+mod stores;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::config::Config;
+use crate::content::Content;
+use crate::engine::{self, Engine};
+use crate::facts::{Fact, FactSink};
+use crate::http::server::{Server, ServerLimits};
+use crate::http::{ApiLimits, Deps, Drain};
+use crate::intake::accept::{Intake, IntakePorts};
+use crate::machine::{MachineClock, MachineDice, MachineTasks};
+use crate::ports::clock::Dice;
+use crate::ports::policy::Policy;
+use crate::telemetry::{Names, Recorder};
+
+use providers::Providers;
+use render::Templates;
+pub use stores::Stores;
+
+/// After the grace, what was broken off still has to be written down.
+const SETTLE_GRACE: Duration = Duration::from_secs(3);
+/// Receipts that wait to be applied.
+const RECEIPTS: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartOptions {
+    /// Everything in memory, gone at the end.
+    pub ephemeral: bool,
+    /// Listen on this port instead of the configured one; 0 takes a free one.
+    pub port: Option<u16>,
+}
+
+/// A running server.
+pub struct RunningApp {
+    pub address: SocketAddr,
+    /// The first API key, where this start made one: shown once, stored hashed.
+    pub first_key: Option<String>,
+    config: Mutex<Config>,
+    stores: Stores,
+    providers: Providers,
+    engine: Engine,
+    tasks: Arc<MachineTasks>,
+    recorder: Arc<Recorder>,
+    policy: watch::Sender<Arc<Policy>>,
+    content: watch::Sender<Arc<Content>>,
+    drain: Drain,
+    serving: JoinHandle<()>,
+    grace: Duration,
+}
+
+/// What a start has before it listens.
+struct Parts {
+    clock: Arc<MachineClock>,
+    tasks: Arc<MachineTasks>,
+    recorder: Arc<Recorder>,
+    stores: Stores,
+    policy: watch::Sender<Arc<Policy>>,
+    content: watch::Sender<Arc<Content>>,
+}
+
+/// Opens everything, starts the engine and listens. Answers requests when it returns.
+///
+/// # Errors
+/// The store cannot be opened, a provider's settings or a template do not hold together, or the
+/// address is taken. Nothing goes on running then.
+pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<RunningApp> {
+    let mut address = config.http.listen;
+    if let Some(port) = options.port {
+        address.set_port(port);
+    }
+    // First of all: an address that is taken must not cost a look into the store.
+    let listener = TcpListener::bind(address).await.with_context(|| format!("http.listen: {address}"))?;
+    let address = listener.local_addr()?;
+    let clock = Arc::new(MachineClock);
+    let recorder = Arc::new(Recorder::new(names(&config)));
+    let stores = Stores::open(&config, options.ephemeral, clock.clone())?;
+    let content = load_content(&config)?;
+    render::keep_current(&content, stores.installation.as_ref()).await?;
+    let (receipts, inbox) = mpsc::channel(RECEIPTS);
+    let providers = Providers::new(&config, stores.outbox.clone(), clock.clone(), receipts);
+    let parts = Parts {
+        policy: watch::Sender::new(Arc::new(providers.policy(&config)?)),
+        content: watch::Sender::new(Arc::new(content)),
+        tasks: Arc::default(),
+        clock,
+        recorder,
+        stores,
+    };
+    let first_key = keys::first(&config, &parts.stores, parts.clock.as_ref()).await?;
+    let drain = Drain::default();
+    let deps = parts.api(&config, &providers, &drain, address).await?;
+    let engine = parts.engine(&config, inbox);
+    let server = Server { limits: server_limits(&config), drain: drain.clone(), facts: parts.recorder.clone() };
+    let router = crate::http::router(deps);
+    #[expect(clippy::disallowed_methods, reason = "joined when the server is stopped")]
+    let serving = tokio::spawn(async move {
+        server.serve(listener, router).await;
+    });
+    let grace = config.engine.shutdown_grace.0;
+    let Parts { tasks, recorder, stores, policy, content, .. } = parts;
+    Ok(RunningApp {
+        address,
+        first_key,
+        config: Mutex::new(config),
+        stores,
+        providers,
+        engine,
+        tasks,
+        recorder,
+        policy,
+        content,
+        drain,
+        serving,
+        grace,
+    })
+}
+
+fn names(config: &Config) -> Names {
+    Names::new(config.classes.keys().map(String::as_str), config.provider_names())
+}
+
+fn load_content(config: &Config) -> anyhow::Result<Content> {
+    Content::load_or_built_in(&config.templates.path).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("templates.path: {}\n{}", config.templates.path.display(), lines.join("\n"))
+    })
+}
+
+fn server_limits(config: &Config) -> ServerLimits {
+    ServerLimits {
+        most_connections: usize::try_from(config.http.max_connections).unwrap_or(usize::MAX),
+        header_timeout: config.http.header_timeout.0,
+        idle_timeout: config.http.idle_timeout.0,
+        grace: config.engine.shutdown_grace.0,
+        ..ServerLimits::default()
+    }
+}
+
+impl Parts {
+    async fn api(
+        &self,
+        config: &Config,
+        providers: &Providers,
+        drain: &Drain,
+        address: SocketAddr,
+    ) -> anyhow::Result<Deps> {
+        let secret = self.stores.installation.secret(fresh_secret()).await?;
+        let policy = self.policy.subscribe();
+        let ports = IntakePorts {
+            deliveries: self.stores.deliveries.clone(),
+            content: Arc::new(self.templates()),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            facts: self.recorder.clone(),
+            policy: Arc::new(move || policy.borrow().clone()),
+        };
+        let recorder = self.recorder.clone();
+        Ok(Deps {
+            intake: Arc::new(Intake::new(ports, &secret)),
+            deliveries: self.stores.deliveries.clone(),
+            api_keys: self.stores.api_keys.clone(),
+            outbox: self.stores.outbox.clone(),
+            misbehaviours: providers.misbehaviours(),
+            misbehave_allowed: config.misbehave_allowed(),
+            clock: self.clock.clone(),
+            facts: self.recorder.clone(),
+            metrics: Arc::new(move || recorder.exposition()),
+            bootstrap: keys::bootstrap(config),
+            public_url: config.public_url(address),
+            durability: self.stores.durability.into(),
+            drain: drain.clone(),
+            limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
+        })
+    }
+
+    fn templates(&self) -> Templates {
+        Templates::new(self.content.subscribe(), self.stores.installation.clone())
+    }
+
+    fn engine(&self, config: &Config, inbox: mpsc::Receiver<crate::ports::channel::Receipt>) -> Engine {
+        let deps = engine::Deps {
+            deliveries: self.stores.deliveries.clone(),
+            render: Arc::new(self.templates()),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            tasks: self.tasks.clone(),
+            facts: self.recorder.clone(),
+            policy: self.policy.subscribe(),
+        };
+        let settings = engine::Settings {
+            worker: format!("node-{:08x}", MachineDice.roll() >> 32),
+            poll: config.engine.poll.0,
+            purge_every: config.engine.purge.0,
+        };
+        Engine::start(deps, settings, inbox)
+    }
+}
+
+fn fresh_secret() -> [u8; 32] {
+    let mut secret = [0; 32];
+    for part in secret.chunks_exact_mut(8) {
+        part.copy_from_slice(&MachineDice.roll().to_be_bytes());
+    }
+    secret
+}
+
+impl RunningApp {
+    /// Swaps classes, providers, routes, secrets and templates for those of `next`, all or nothing.
+    /// Open circuits get a fresh look.
+    ///
+    /// # Errors
+    /// What does not hold together, or needs a restart; the old configuration stays in force.
+    pub async fn reload(&self, next: Config) -> anyhow::Result<()> {
+        let done = self.swap(next).await;
+        match &done {
+            Ok(()) => self.recorder.record(&Fact::Reloaded),
+            Err(problem) => self.recorder.record(&Fact::ReloadRefused { problem: format!("{problem:#}") }),
+        }
+        done
+    }
+
+    async fn swap(&self, next: Config) -> anyhow::Result<()> {
+        let fixed = self.config.lock().unwrap_or_else(PoisonError::into_inner).needs_restart(&next);
+        anyhow::ensure!(fixed.is_empty(), "these keys need a restart: {}", fixed.join(", "));
+        let content = load_content(&next)?;
+        let policy = self.providers.policy(&next)?;
+        render::keep_current(&content, self.stores.installation.as_ref()).await?;
+        self.recorder.set_names(names(&next));
+        self.content.send_replace(Arc::new(content));
+        self.policy.send_replace(Arc::new(policy));
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        self.engine.reset_circuits();
+        Ok(())
+    }
+
+    /// Stops taking requests and claims, lets what is open finish within the grace, breaks off the
+    /// rest, writes everything down and lets go of the store.
+    pub async fn stop(mut self) {
+        self.drain.begin();
+        tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
+            // The listener's task only ends by itself: its end says nothing more.
+            (&mut self.serving).await.ok();
+        });
+        self.tasks.end().await;
+        self.stores.close().await;
+    }
+}

@@ -1,0 +1,111 @@
+//! The content room as intake and engine see it: current templates from memory, frozen versions
+//! that are no longer on disk from the installation.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belfry_domain::ChannelKind;
+use belfry_domain::notification::TemplateRef;
+use tokio::sync::watch;
+
+use crate::content::inputs::{Inputs, Source};
+use crate::content::{Content, RenderFault as ContentFault, RenderProblem, hash};
+use crate::engine::{Made, Render, RenderFault};
+use crate::intake::content_check::{ContentCheck, Slot};
+use crate::intake::fields::FieldProblem;
+use crate::ports::StoreError;
+use crate::ports::admin::Installation;
+
+/// The current templates, swapped whole by a reload.
+#[derive(Clone)]
+pub struct Templates {
+    current: watch::Receiver<Arc<Content>>,
+    installation: Arc<dyn Installation>,
+}
+
+impl Templates {
+    pub fn new(current: watch::Receiver<Arc<Content>>, installation: Arc<dyn Installation>) -> Self {
+        Self { current, installation }
+    }
+
+    fn content(&self) -> Arc<Content> {
+        self.current.borrow().clone()
+    }
+}
+
+/// Keeps every current version, before anything can be frozen on it: a message accepted now has to
+/// render the same after the files on disk have changed.
+///
+/// # Errors
+/// Where the store cannot keep them.
+pub async fn keep_current(content: &Content, installation: &dyn Installation) -> Result<(), StoreError> {
+    for name in content.names().map(str::to_owned).collect::<Vec<_>>() {
+        let Ok(frozen) = content.freeze(&name, None) else { continue };
+        if let Some(files) = content.export(&frozen.version) {
+            installation.keep_template(&frozen.version, &files).await?;
+        }
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Render for Templates {
+    async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault> {
+        let inputs: Inputs = serde_json::from_str(inputs)
+            .map_err(|_| RenderFault::Broken("its stored content cannot be read".into()))?;
+        let content = self.content();
+        let message = match content.render(&inputs, channel, slot) {
+            Err(problem) if problem.fault == ContentFault::UnknownVersion => {
+                self.fetch(&content, &inputs).await?;
+                content.render(&inputs, channel, slot)
+            }
+            made => made,
+        }
+        .map_err(|problem| RenderFault::Broken(problem.to_string()))?;
+        let address = inputs.to.slots(channel).into_iter().find(|(name, _)| name == slot);
+        let (_, address) = address.ok_or_else(|| RenderFault::Broken("its address is not kept".into()))?;
+        Ok(Made { address, hash: hash(&message), message })
+    }
+}
+
+impl Templates {
+    async fn fetch(&self, content: &Content, inputs: &Inputs) -> Result<(), RenderFault> {
+        let Source::Template { template, .. } = &inputs.source else { return Ok(()) };
+        let kept = self.installation.template(&template.version).await.map_err(RenderFault::Store)?;
+        let gone = || RenderFault::Broken(format!("{}: its frozen version is no longer kept", template.name));
+        content.import(&kept.ok_or_else(gone)?).map_err(|_| gone())?;
+        Ok(())
+    }
+}
+
+impl ContentCheck for Templates {
+    fn freeze(&self, template: &str, locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
+        self.content().freeze(template, locale).map_err(|problem| FieldProblem::new("/template", problem.to_string()))
+    }
+
+    fn render_hash(&self, inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {
+        let content = self.content();
+        let made: Vec<Result<String, RenderProblem>> = slots
+            .iter()
+            .map(|(channel, slot)| content.render(inputs, *channel, slot).map(|made| hash(&made)))
+            .collect();
+        if made.iter().all(Result::is_ok) {
+            return Ok(made.into_iter().flatten().collect());
+        }
+        let mut problems: Vec<FieldProblem> =
+            made.into_iter().filter_map(Result::err).map(|one| named(inputs, one)).collect();
+        problems.dedup();
+        Err(problems)
+    }
+}
+
+/// The problem at the pointer of the request that it is about.
+fn named(inputs: &Inputs, problem: RenderProblem) -> FieldProblem {
+    let within = problem.pointer.clone().unwrap_or_default();
+    let pointer = match &inputs.source {
+        Source::Template { .. } if problem.pointer.is_some() => format!("/data{within}"),
+        Source::Template { .. } => "/template".into(),
+        Source::Inline(_) => format!("/content{within}"),
+    };
+    FieldProblem::new(pointer, problem.to_string())
+}
