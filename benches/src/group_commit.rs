@@ -1,23 +1,29 @@
-//! A bare group-commit loop over SQLite: one writer thread, everything that waits goes into the
+//! The store's accept beside a bare group-commit loop over SQLite: one writer thread, everything that waits goes into the
 //! next commit, the same durability, one time-ordered table and a narrow unique index. No guard,
-//! no plan, no state.
+//! no plan, no state. Both get the same content from as many callers, one item at a time.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use belfry::machine::MachineClock;
+use belfry::ports::clock::Clock;
+use belfry::ports::deliveries::Deliveries;
+use belfry::store::sqlite::SqliteStore;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::Plan;
 use crate::accept::row;
+use crate::records::planned;
 use crate::rows::Report;
 
 const CALLERS: usize = 64;
 const ITEMS: usize = 40_000;
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const MOST_PER_COMMIT: usize = 128;
 
 struct Item {
@@ -30,13 +36,47 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     let mut accepted = row("store's accept ÷ bare group-commit loop", "accepts/s", 0.5, 0.8);
     for _ in 0..plan.rounds {
         let other = bare().await?;
-        accepted.rounds.push((other, other));
+        accepted.rounds.push((ours().await?, other));
     }
     report.rows.push(accepted);
     Ok(())
 }
 
-/// Commits a second's worth of items, asked for one by one by [`CALLERS`].
+/// The store's own accept.
+async fn ours() -> Result<f64> {
+    let folder = tempfile::tempdir_in(crate::child::target())?;
+    let clock = Arc::new(MachineClock);
+    let store = SqliteStore::open(&folder.path().join("belfry.db"), clock.clone())?;
+    let planned: Vec<_> = (0..ITEMS).map(|number| planned(number, clock.now(), MONTH, "outbox")).collect();
+    let mut shares: Vec<Vec<_>> = (0..CALLERS).map(|_| Vec::new()).collect();
+    for (at, one) in planned.into_iter().enumerate() {
+        shares[at % CALLERS].push(one);
+    }
+    let started = Instant::now();
+    let mut callers = JoinSet::new();
+    for share in shares {
+        let store = store.clone();
+        callers.spawn(async move {
+            for one in share {
+                store.accept(vec![one]).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    let seconds = all(callers, started).await?;
+    store.close().await;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    Ok(ITEMS as f64 / seconds)
+}
+
+async fn all(mut callers: JoinSet<Result<()>>, started: Instant) -> Result<f64> {
+    while let Some(caller) = callers.join_next().await {
+        caller??;
+    }
+    Ok(started.elapsed().as_secs_f64())
+}
+
+/// Commits items asked for one by one by [`CALLERS`].
 async fn bare() -> Result<f64> {
     let folder = tempfile::tempdir_in(crate::child::target())?;
     let path = folder.path().join("bare.db");
@@ -57,10 +97,7 @@ async fn bare() -> Result<f64> {
             anyhow::Ok(())
         });
     }
-    while let Some(caller) = callers.join_next().await {
-        caller??;
-    }
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = all(callers, started).await?;
     drop(sender);
     writer.join().ok().context("the writer panicked")??;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]

@@ -11,7 +11,10 @@ mod group_commit;
 mod http_load;
 mod idle;
 mod parse_only;
+mod records;
 mod rows;
+mod smtp;
+mod smtp_sink;
 
 use anyhow::{Result, bail};
 
@@ -45,6 +48,9 @@ fn main() -> Result<()> {
     let mut report = Report::default();
     if plan.wants("accept") {
         runtime.block_on(accept::measure(&plan, &mut report))?;
+    }
+    if plan.wants("smtp") {
+        runtime.block_on(smtp::measure(&plan, &mut report))?;
     }
     if plan.wants("idle") {
         runtime.block_on(idle::measure(&plan, &mut report))?;

@@ -1,1 +1,89 @@
-//! The API over HTTP.
+//! The API over HTTP: bearer keys in, one JSON answer or one problem out. Decides nothing about
+//! deliveries; that is `intake`'s and the domain's.
+
+pub mod admin_page;
+pub mod api;
+pub mod auth;
+pub mod body;
+pub mod closed_sets;
+pub mod deliveries;
+pub mod drain;
+pub mod guarded_io;
+pub mod headers;
+pub mod keys;
+pub mod lists;
+pub mod notifications;
+pub mod observe;
+pub mod openapi;
+pub mod ops;
+pub mod outbox;
+pub mod problem;
+pub mod query;
+pub mod schema;
+pub mod server;
+pub mod view;
+
+use std::sync::Arc;
+
+use axum::http::header;
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use axum::{Router, middleware};
+use tower_http::decompression::RequestDecompressionLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::api::{Api, Shared};
+pub use self::api::{ApiLimits, Deps};
+pub use self::drain::Drain;
+use self::problem::{Code, Problem};
+
+/// The whole API.
+#[must_use]
+pub fn router(deps: Deps) -> Router {
+    let api: Shared = Arc::new(Api::new(deps));
+    let (routes, mut document) = collected().split_for_parts();
+    openapi::close(&mut document);
+    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let openapi = move || {
+        let document = Arc::clone(&document);
+        async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()).into_response() }
+    };
+    routes
+        .route("/openapi.json", get(openapi))
+        .route("/docs", get(admin_page::docs))
+        .route("/docs/problems", get(admin_page::problems))
+        .route("/admin", get(admin_page::admin))
+        .fallback(|| async { Problem::new(Code::NotFound, "There is nothing at this path.") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(Code::MethodNotAllowed, "The path exists, but not with this method.")
+        })
+        .layer(RequestDecompressionLayer::new())
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), observe::observe))
+        .with_state(api)
+}
+
+/// The OpenAPI document, as served at `/openapi.json`.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    let (_, mut document) = collected().split_for_parts();
+    openapi::close(&mut document);
+    document
+}
+
+fn collected() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(openapi::frame())
+        .routes(routes!(notifications::send, lists::list))
+        .routes(routes!(notifications::send_batch))
+        .routes(routes!(lists::search))
+        .routes(routes!(notifications::read))
+        .routes(routes!(notifications::cancel))
+        .routes(routes!(deliveries::redrive))
+        .routes(routes!(deliveries::send_again))
+        .routes(routes!(deliveries::resolve))
+        .routes(routes!(outbox::look, outbox::clear))
+        .routes(routes!(outbox::misbehaviour, outbox::misbehave))
+        .routes(routes!(ops::livez))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
+}

@@ -13,6 +13,7 @@ use super::answer::{Answer, Receipt, Remembered};
 use super::caller::Caller;
 use super::canonical::{Secret, fingerprint};
 use super::content_check::ContentCheck;
+use super::fields::FieldProblem;
 use super::json::Node;
 use super::plan::{Arrival, Setting, identity, plan};
 use super::submission::{Against, Refusal, business_key, read};
@@ -87,6 +88,17 @@ impl Asked {
             class: self.receipt.class.clone(),
             deliveries: self.receipt.deliveries.len(),
         }
+    }
+}
+
+impl Candidate {
+    /// Refuses it for one more reason, whatever the clock says.
+    pub fn refuse(&mut self, problem: FieldProblem) {
+        let mut errors = vec![problem];
+        if let Err(refusal) = &mut self.made {
+            errors.append(&mut refusal.errors);
+        }
+        self.made = Err(Refusal { too_old: false, passing: false, errors });
     }
 }
 

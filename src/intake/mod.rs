@@ -1,8 +1,10 @@
 //! The one door: every way in ends at `accept`. Knows no HTTP and no store's name.
 
 pub mod accept;
+pub mod actions;
 pub mod address;
 pub mod answer;
+pub mod batch;
 pub mod caller;
 pub mod canonical;
 pub mod content_check;

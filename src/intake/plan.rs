@@ -21,6 +21,13 @@ pub struct Arrival {
     pub traceparent: Option<String>,
 }
 
+/// What is wrong with an idempotency key, if anything.
+#[must_use]
+pub fn wrong_key(key: &str) -> Option<&'static str> {
+    let fits = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    (!fits).then_some("must have 1 to 255 visible ASCII characters")
+}
+
 /// What planning needs besides the request.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {

@@ -171,7 +171,6 @@ impl Draft<'_, '_> {
     }
 
     /// What the message is made from, with its Cc and Bcc.
-    #[expect(clippy::type_complexity, reason = "cc and bcc go straight into the recipient")]
     fn source(
         &mut self,
         locale: Option<&str>,

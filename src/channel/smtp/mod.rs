@@ -1,3 +1,125 @@
-//! Email by SMTP.
+//! Email by SMTP: builds the mail, drives the session, says what came of it.
+//!
+//! One recipient per transaction: To, Cc and Bcc are deliveries of their own, so one refused
+//! address never decides about another. Every wait has its own deadline. Nothing can have been sent
+//! before the final dot; after it only the server's own word says that it was not.
 
+pub mod address;
+mod body;
+pub mod classify;
 pub mod config;
+mod connection;
+mod dkim;
+pub mod door;
+mod header;
+pub mod message;
+mod pool;
+pub mod reply;
+mod settings;
+mod wire;
+mod words;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belfry_domain::outcome::{Outcome, RepeatGuard, Why, WhyCode};
+
+pub use self::settings::SmtpConfigError;
+
+use self::classify::{Phase, Told, classify, went_stale};
+use self::config::SmtpConfig;
+use self::connection::{Connection, Trouble};
+use self::message::{BuildError, BuiltMail, build};
+use self::pool::Pool;
+use self::reply::Reply;
+use self::settings::Settings;
+use crate::ports::channel::{Call, Channel};
+use crate::ports::message::{Outgoing, Rendered};
+
+/// One `[providers.<name>]` of kind `smtp`.
+pub struct SmtpChannel {
+    settings: Arc<Settings>,
+    pool: Pool,
+}
+
+impl SmtpChannel {
+    /// Reads and checks the configuration, its key and certificate files included. Connects nowhere.
+    ///
+    /// # Errors
+    /// [`SmtpConfigError`] names the key.
+    pub fn new(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
+        let settings = Arc::new(Settings::read(config)?);
+        Ok(Self { pool: Pool::new(settings.clone()), settings })
+    }
+
+    /// Connects, encrypts, logs in, and says goodbye; for `doctor`.
+    ///
+    /// # Errors
+    /// Why a message would not get through now.
+    pub async fn check(&self) -> Result<(), Why> {
+        let why = |trouble: Trouble| classify(trouble.phase, &trouble.told, "").why().clone();
+        let mut connection = Connection::open(&self.settings).await.map_err(why)?;
+        connection.noop(&self.settings.timeouts).await.map_err(why)?;
+        connection.bye().await;
+        Ok(())
+    }
+
+    /// The mail as `send` would write it, for previews and tests.
+    ///
+    /// # Errors
+    /// [`BuildError`]: it can never be sent.
+    pub fn build(&self, out: &Outgoing) -> Result<BuiltMail, BuildError> {
+        let Rendered::Email(mail) = &out.message else { return Err(BuildError::NotAMail) };
+        build(mail, out, &self.settings.sender, self.settings.signer.as_ref())
+    }
+
+    async fn deliver(&self, mail: &BuiltMail, call: &Call) -> Result<Reply, Trouble> {
+        let limits = &self.settings.timeouts;
+        let busy = Trouble { phase: Phase::Connect, told: Told::Busy };
+        let _permit = self.pool.permit(limits.command.0).await.ok_or(busy)?;
+        if let Some(mut kept) = self.pool.take().await {
+            match kept.deliver(mail, limits, call).await {
+                // It went away while it was idle: that costs this message nothing.
+                Err(trouble) if went_stale(trouble.phase, &trouble.told) => {}
+                told => {
+                    self.pool.give_back(kept).await;
+                    return told;
+                }
+            }
+        }
+        let mut fresh = Connection::open(&self.settings).await?;
+        let told = fresh.deliver(mail, limits, call).await;
+        self.pool.give_back(fresh).await;
+        told
+    }
+}
+
+#[async_trait]
+impl Channel for SmtpChannel {
+    /// The Message-ID is the same on every attempt, but no server is bound to look at it.
+    fn repeat_guard(&self) -> RepeatGuard {
+        RepeatGuard::None
+    }
+
+    fn receipts(&self) -> bool {
+        false
+    }
+
+    async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {
+        let mail = match self.build(out) {
+            Ok(mail) => mail,
+            Err(error) => return Outcome::Refused { why: Why::said(WhyCode::RenderFailed, error.to_string()) },
+        };
+        let (phase, told) = match self.deliver(&mail, call).await {
+            Ok(reply) => (Phase::Dot, Told::Reply(reply)),
+            Err(Trouble { phase, told }) => (phase, told),
+        };
+        classify(phase, &told, mail.to.as_str())
+    }
+}
+
+impl std::fmt::Debug for SmtpChannel {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "SmtpChannel({}:{})", self.settings.host, self.settings.port)
+    }
+}

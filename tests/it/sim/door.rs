@@ -3,16 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry::ports::clock::Clock;
-use belfry::ports::deliveries::{Accepted, Deliveries, NewNotification};
-use belfry_domain::delivery::NewDelivery;
-use belfry_domain::notification::Fingerprint;
+use belfry::content::inputs::Inputs;
+use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::answer::Answer;
+use belfry::intake::caller::Caller;
+use belfry::intake::content_check::{ContentCheck, Slot};
+use belfry::intake::fields::FieldProblem;
+use belfry::intake::json;
+use belfry::intake::plan::Arrival;
+use belfry::ports::deliveries::Deliveries;
+use belfry::ports::policy::Policy;
+use belfry_domain::notification::TemplateRef;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, Delivery, Lane, Notification, NotificationId};
+use belfry_domain::{ChannelKind, NotificationId};
 
 use super::bugs::Bug;
 use super::executor::NodeId;
-use super::scenario::classes;
 use super::world::NodeShell;
 
 /// What a caller wants, in the caller's own terms.
@@ -32,60 +38,56 @@ pub struct Door {
     pub node: NodeId,
     pub shell: Arc<NodeShell>,
     pub store: Arc<dyn Deliveries>,
+    pub policy: Arc<Policy>,
     pub bug: Option<Bug>,
+}
+
+/// The simulation renders itself, and always the same.
+struct Frozen;
+
+impl ContentCheck for Frozen {
+    fn freeze(&self, _template: &str, _locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
+        Err(FieldProblem::new("/template", "the simulation has none"))
+    }
+
+    fn render_hash(&self, _inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {
+        Ok(slots.iter().map(|_| "frozen".to_owned()).collect())
+    }
 }
 
 impl Door {
     /// The id, or `None` where the store did not answer.
     pub async fn submit(&self, intent: &Intent) -> Option<NotificationId> {
+        let policy = self.policy.clone();
+        let ports = IntakePorts {
+            deliveries: self.store.clone(),
+            content: Arc::new(Frozen),
+            clock: self.shell.clone(),
+            dice: self.shell.clone(),
+            facts: self.shell.clone(),
+            policy: Arc::new(move || policy.clone()),
+        };
         let namespace = match self.bug {
             Some(Bug::KeyPerNode) => format!("node-{}", self.node),
             _ => "main".into(),
         };
-        let id = NotificationId::http("acme", "live", &namespace, &intent.key);
-        let class = &classes()[intent.class];
-        let now = self.shell.now();
-        let provider = if intent.channel == ChannelKind::Email { "mail" } else { "texts" };
-        let delivery = Delivery::new(NewDelivery {
-            notification: id,
-            channel: intent.channel,
-            slot: "to".into(),
-            class: class.name.clone(),
-            lane: Lane::new(provider, class.priority),
-            tenant: "acme".into(),
-            created_at: now,
-            send_at: None,
-            expires_at: now.plus(class.expiry),
-            lease: class.lease,
-            content_hash: "frozen".into(),
-            address_mask: "a…@example.com".into(),
-            address_hash: "00".into(),
-            via: Hop::Http,
-        });
-        let notification = Notification {
-            id,
-            tenant: "acme".into(),
-            environment: "live".into(),
-            class: class.name.clone(),
-            created_at: now,
-            remembered_until: now.plus(class.window),
-            via: Hop::Http,
-            template: None,
-            scope: None,
-            reference: None,
-            group: None,
-            collapse: None,
-            send_at: None,
-            expires_at: now.plus(class.expiry),
-            traceparent: None,
-            metadata: None,
-            fingerprint: Fingerprint { whole: "00".into(), parts: Default::default() },
-            keep_content_ms: 3_600_000,
+        let caller =
+            Caller { tenant: "acme".into(), environment: "live".into(), namespace, key: "key_000000000000".into() };
+        let (address, content) = match intent.channel {
+            ChannelKind::Email => (r#""email":"ann@example.com""#, r#""subject":"Hello","text":"Hello""#),
+            _ => (r#""phone":"+46701234567""#, r#""sms":"Hello""#),
         };
-        let inputs = format!("\"{}\"", intent.key);
-        let new = NewNotification { notification, deliveries: vec![delivery], inputs, collapse_groups: vec![None] };
-        match self.store.accept(vec![new]).await.ok()?.pop()? {
-            Accepted::Created | Accepted::Repeat(_) | Accepted::Remembered(_) => Some(id),
+        let (class, channel, key) = (intent.class, intent.channel, &intent.key);
+        let body = format!(
+            r#"{{"class":"{class}","to":{{{address}}},"channels":["{channel}"],"reference":"{key}","content":{{{content}}}}}"#
+        );
+        let intake = Intake::new(ports, &[7; 32]);
+        let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };
+        let node = json::parse(body.as_bytes()).expect("the simulation writes JSON");
+        let candidate = intake.prepare(&caller, &arrival, &node, None);
+        match intake.accept(&caller, vec![candidate]).await.ok()?.pop()? {
+            Answer::Created(receipt) | Answer::Replayed(receipt) => Some(receipt.id.parse().expect("an id")),
+            other => panic!("the simulation asks for nothing odd: {other:?}"),
         }
     }
 }

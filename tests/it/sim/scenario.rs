@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belfry::engine::{Deps, Engine, Settings};
+use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::policy::{OUTBOX, Policy, Provider};
 use belfry::store::sqlite::InlineStore;
@@ -135,7 +136,14 @@ impl Run {
     }
 
     fn caller_view(&self) -> CallerView {
-        CallerView { world: self.world.clone(), store: self.store.clone(), nodes: self.plan.nodes, bug: self.plan.bug }
+        let (receipts, _) = mpsc::channel(1);
+        CallerView {
+            world: self.world.clone(),
+            store: self.store.clone(),
+            policy: self.policy(&receipts),
+            nodes: self.plan.nodes,
+            bug: self.plan.bug,
+        }
     }
 
     fn boot(&self, node: NodeId) {
@@ -143,28 +151,8 @@ impl Run {
         let shell = self.world.node(node);
         let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
         let (receipts, inbox) = mpsc::channel(64);
-        let provider = |guard, receipts| Provider {
-            channel: Arc::new(ScriptedProvider {
-                world: self.world.clone(),
-                store: self.store.clone(),
-                guard,
-                receipts,
-                bug: self.plan.bug,
-            }),
-            concurrency: 4,
-        };
-        let policy = Policy {
-            classes: classes(),
-            providers: [
-                (OUTBOX.into(), provider(RepeatGuard::None, None)),
-                ("mail".into(), provider(RepeatGuard::None, None)),
-                ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts))),
-            ]
-            .into(),
-            routes: [(ChannelKind::Email, "mail".into()), (ChannelKind::Sms, "texts".into())].into(),
-            environments: BTreeMap::new(),
-            keep_record: Duration::from_secs(15 * 24 * 3600),
-        };
+        let policy = self.policy(&receipts);
+        drop(receipts);
         let deps = Deps {
             deliveries: Arc::new(line),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
@@ -172,7 +160,7 @@ impl Run {
             dice: shell.clone(),
             tasks: shell.clone(),
             facts: shell.clone(),
-            policy: watch::channel(Arc::new(policy)).1,
+            policy: watch::channel(policy).1,
         };
         let settings = Settings {
             worker: format!("node-{node}"),
@@ -183,6 +171,31 @@ impl Run {
         if let Some(next) = self.plan.crashes.get(&node).and_then(|crashes| crashes.first()) {
             self.world.sim.crash_before(node, *next);
         }
+    }
+
+    fn policy(&self, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
+        let provider = |guard, receipts| Provider {
+            channel: Arc::new(ScriptedProvider {
+                world: self.world.clone(),
+                store: self.store.clone(),
+                guard,
+                receipts,
+                bug: self.plan.bug,
+            }),
+            concurrency: 4,
+        };
+        Arc::new(Policy {
+            classes: classes(),
+            providers: [
+                (OUTBOX.into(), provider(RepeatGuard::None, None)),
+                ("mail".into(), provider(RepeatGuard::None, None)),
+                ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()))),
+            ]
+            .into(),
+            routes: [(ChannelKind::Email, "mail".into()), (ChannelKind::Sms, "texts".into())].into(),
+            environments: BTreeMap::new(),
+            keep_record: Duration::from_secs(15 * 24 * 3600),
+        })
     }
 }
 
@@ -219,6 +232,7 @@ async fn clock_steps(world: World) {
 struct CallerView {
     world: World,
     store: Arc<InlineStore>,
+    policy: Arc<Policy>,
     nodes: usize,
     bug: Option<Bug>,
 }
@@ -228,7 +242,13 @@ impl CallerView {
     async fn ask(&self, intent: &Intent) -> Option<NotificationId> {
         let node = 1 + usize::try_from(self.world.sim.below(self.nodes as u64)).unwrap();
         let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
-        let door = Door { node, shell: self.world.node(node), store: Arc::new(line), bug: self.bug };
+        let door = Door {
+            node,
+            shell: self.world.node(node),
+            store: Arc::new(line),
+            policy: self.policy.clone(),
+            bug: self.bug,
+        };
         let (answer, answered) = oneshot::channel();
         let intent = intent.clone();
         let request = async move {

@@ -16,8 +16,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("intake", &["ports", "content", "facts"]),
     ("engine", &["ports", "content", "facts"]),
     ("http", &["ports", "facts", "intake", "content"]),
-    ("telemetry", &["facts"]),
-    ("config", &["ports"]),
+    // The lanes' depths, the clock their age is told by, and how lines should look.
+    ("telemetry", &["facts", "ports", "config"]),
+    // Each channel owns the type of its `[providers.<name>]`.
+    ("config", &["ports", "channel"]),
     // The only one that names concrete stores and channels.
     (
         "app",

@@ -1,0 +1,106 @@
+//! What the handlers share: the rooms behind them, and the one way to wait for a store.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::auth::KeyCache;
+use super::drain::Drain;
+use super::problem::{Code, Problem};
+use crate::facts::{Fact, FactSink};
+use crate::intake::accept::Intake;
+use crate::ports::StoreError;
+use crate::ports::admin::{ApiKey, ApiKeys};
+use crate::ports::clock::Clock;
+use crate::ports::deliveries::Deliveries;
+use crate::ports::outbox::{Misbehaviours, OutboxMessages};
+
+/// Everything that the API needs from outside.
+#[derive(Clone)]
+pub struct Deps {
+    pub intake: Arc<Intake>,
+    pub deliveries: Arc<dyn Deliveries>,
+    pub api_keys: Arc<dyn ApiKeys>,
+    pub outbox: Arc<dyn OutboxMessages>,
+    pub misbehaviours: Arc<Misbehaviours>,
+    pub clock: Arc<dyn Clock>,
+    pub facts: Arc<dyn FactSink>,
+    /// The metrics page, in OpenMetrics text.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// An admin key from the environment: stored nowhere, its `hash` set like that of any other.
+    pub bootstrap: Option<ApiKey>,
+    /// Without a final slash; problems point below it.
+    pub public_url: String,
+    /// One sentence: what a crash of the store can lose.
+    pub durability: String,
+    pub drain: Drain,
+    pub limits: ApiLimits,
+}
+
+/// How long and how much.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiLimits {
+    /// A store that does not answer within it is away; below 2 s, so that a caller hears it by then.
+    pub store_deadline: Duration,
+    /// From the first byte of a body to its last.
+    pub body_deadline: Duration,
+    /// How many bodies over 1 MiB are read at once.
+    pub large_bodies: usize,
+    /// How long a key is believed without asking the store: a revoked one works so much longer.
+    pub key_cache: Duration,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self {
+            store_deadline: Duration::from_millis(1800),
+            body_deadline: Duration::from_secs(30),
+            large_bodies: 4,
+            key_cache: Duration::from_secs(3),
+        }
+    }
+}
+
+/// The state of the router.
+pub struct Api {
+    pub deps: Deps,
+    pub key_cache: KeyCache,
+    pub large_bodies: Arc<Semaphore>,
+}
+
+pub type Shared = Arc<Api>;
+
+impl Api {
+    #[must_use]
+    pub fn new(deps: Deps) -> Self {
+        let key_cache = KeyCache::new(deps.limits.key_cache);
+        let large_bodies = Arc::new(Semaphore::new(deps.limits.large_bodies));
+        Self { deps, key_cache, large_bodies }
+    }
+
+    /// Waits for the store, but not long. A call that is given up may still have its effect: every
+    /// call made here is safe to repeat.
+    ///
+    /// # Errors
+    /// A 503 where the store is away, a 500 where it holds something unreadable.
+    pub async fn stored<T>(
+        &self,
+        verb: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, Problem> {
+        match tokio::time::timeout(self.deps.limits.store_deadline, call).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(StoreError::Corrupt(_))) => Err(Problem::new(
+                Code::Internal,
+                "The store holds something that cannot be read; an operator has to look.",
+            )),
+            Ok(Err(StoreError::Unavailable(_))) | Err(_) => {
+                self.deps.facts.record(&Fact::StoreUnavailable { verb });
+                let detail = "The store did not answer. Send the same request again, with the same key.";
+                Err(Problem::new(Code::StoreUnavailable, detail))
+            }
+        }
+    }
+}

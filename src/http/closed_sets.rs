@@ -1,0 +1,60 @@
+//! The domain's closed sets as OpenAPI enums, taken from the enums themselves.
+
+use std::borrow::Cow;
+
+use belfry_domain::ChannelKind;
+use belfry_domain::delivery::StateName;
+use belfry_domain::outcome::{OutcomeKind, WhyCode};
+use belfry_domain::timeline::Resolution;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+macro_rules! closed_set {
+    ($(#[$doc:meta])* $name:ident = $values:expr) => {
+        $(#[$doc])*
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let values: Vec<&str> = $values;
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        }
+    };
+}
+
+fn names<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Vec<&'static str> {
+    all.iter().map(|one| name(*one)).collect()
+}
+
+closed_set!(
+    /// The states of a delivery.
+    State = names(StateName::ALL, StateName::name)
+);
+closed_set!(
+    /// The channels.
+    Channel = names(ChannelKind::ALL, ChannelKind::name)
+);
+closed_set!(
+    /// What a request may name: a channel, or `push` for all devices.
+    ChannelAsked = [names(ChannelKind::ALL, ChannelKind::name), vec![crate::intake::submission::PUSH]].concat()
+);
+closed_set!(
+    /// What an attempt told us.
+    Outcome = names(OutcomeKind::ALL, OutcomeKind::name)
+);
+closed_set!(
+    /// Why an attempt ended as it did.
+    Why = names(WhyCode::ALL, WhyCode::name)
+);
+closed_set!(
+    /// What a person decides about an unknown or parked delivery.
+    ResolvedTo = names(Resolution::ALL, Resolution::name)
+);

@@ -1,0 +1,122 @@
+//! The outermost layer: what every answer has in common.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, Response as HttpResponse, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::FutureExt as _;
+
+use super::api::Shared;
+use super::headers::takes_json;
+use super::problem::{Code, Problem};
+use crate::facts::Fact;
+
+/// Route templates, for metrics: a label is one of these or `other`, never a path as asked for.
+pub const ROUTES: &[&str] = &[
+    "/v1/notifications",
+    "/v1/notifications/batch",
+    "/v1/notifications/search",
+    "/v1/notifications/{id}",
+    "/v1/notifications/{id}/cancel",
+    "/v1/cancellations",
+    "/v1/deliveries/{id}/redrive",
+    "/v1/deliveries/{id}/send-again",
+    "/v1/deliveries/{id}/resolve",
+    "/v1/outbox",
+    "/v1/outbox/misbehaviour",
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/docs",
+    "/docs/problems",
+    "/admin",
+];
+
+/// Runs the request, turns problems and panics into their bodies, and tells what was answered.
+pub async fn observe(State(api): State<Shared>, request: Request, next: Next) -> Response {
+    let began = api.deps.clock.boot();
+    let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let route = ROUTES.iter().find(|route| Some(**route) == matched.as_deref()).copied().unwrap_or("other");
+    let method = method_name(request.method());
+    let path = request.uri().path().to_owned();
+    let is_api = path.starts_with("/v1/");
+    let mut response = match refused(&request, is_api) {
+        Some(problem) => axum::response::IntoResponse::into_response(problem),
+        None => run(&api, request, next).await,
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = written(&problem, &api.problem_docs(), &path, response);
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if is_api {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    let took = api.deps.clock.boot().saturating_sub(began);
+    api.deps.facts.record(&Fact::HttpAnswered { route, method, status: response.status().as_u16(), took });
+    response
+}
+
+async fn run(api: &Shared, request: Request, next: Next) -> Response {
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => {
+            api.deps.facts.record(&Fact::TaskPanicked { task: "http" });
+            axum::response::IntoResponse::into_response(Problem::new(
+                Code::Internal,
+                "The request could not be finished.",
+            ))
+        }
+    }
+}
+
+/// What is refused whatever the route.
+fn refused(request: &Request, is_api: bool) -> Option<Problem> {
+    if is_api && !takes_json(request.headers()) {
+        return Some(Problem::new(Code::NotAcceptable, "Send `Accept: application/json`, or no Accept header."));
+    }
+    let mut encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    let known = match (encodings.next(), encodings.next()) {
+        (None, _) => true,
+        (Some(one), None) => one
+            .to_str()
+            .is_ok_and(|one| ["gzip", "br", "identity"].iter().any(|known| one.trim().eq_ignore_ascii_case(known))),
+        (Some(_), Some(_)) => false,
+    };
+    (!known)
+        .then(|| Problem::new(Code::UnsupportedEncoding, "Send the body with `Content-Encoding: gzip`, `br`, or none."))
+}
+
+fn written(problem: &Problem, docs: &str, path: &str, response: Response) -> Response {
+    let (mut parts, _) = response.into_parts();
+    let body = serde_json::to_vec(&problem.body(docs, path)).unwrap_or_default();
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    HttpResponse::from_parts(parts, Body::from(body))
+}
+
+const fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::PATCH => "PATCH",
+        _ => "other",
+    }
+}
+
+impl super::api::Api {
+    /// Where problems are documented.
+    #[must_use]
+    pub fn problem_docs(self: &Arc<Self>) -> String {
+        format!("{}/docs/problems", self.deps.public_url)
+    }
+}

@@ -1,0 +1,200 @@
+//! The OpenAPI document: generated from the handlers, completed with what they share.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Header, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, OpenApi as _, PartialSchema, ToSchema};
+
+use super::problem::{Code, ErrorBody, ProblemBody};
+use super::schema::NewNotification;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Belfry",
+        description = "Notification delivery: one intent, one effect, whatever is repeated on the way.\n\n\
+            Send every request with a key that stays the same for every repeat of one intent: repeats are \
+            recognised and answered as success, with the first answer's bytes and `Idempotency-Replayed: true`. \
+            Keys are remembered as long as their notification: `remembered_until` says how long. \
+            Tenant, environment and permissions come from the API key alone.\n\n\
+            A revoked API key stops working within 3 seconds. Bodies may be compressed (`gzip`, `br`); limits count \
+            decompressed bytes: 1 MiB, a batch 8 MiB, a notification with attachments 15 MiB of which at most 1 MiB \
+            is not attachments. JSON is taken with at most 32 levels, without duplicate keys, in UTF-8.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    components(schemas(ProblemBody, ErrorBody)),
+    tags(
+        (name = "notifications", description = "Ask for notifications and see what became of them"),
+        (name = "deliveries", description = "What people do to deliveries"),
+        (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
+        (name = "operations", description = "Health, metrics and this document")
+    )
+)]
+struct Document;
+
+/// The frame that the routes are collected into.
+#[must_use]
+pub fn frame() -> OpenApi {
+    let mut document = Document::openapi();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("An API key, `blf_<environment>_…`, made by `belfry keys create`."))
+        .build();
+    if let Some(components) = &mut document.components {
+        components.add_security_scheme("key", SecurityScheme::Http(bearer));
+    }
+    document
+}
+
+/// Requests take known members only; the derive cannot say so.
+const CLOSED: &[&str] = &[
+    "AfterSend",
+    "Attachment",
+    "Cancel",
+    "Content",
+    "Device",
+    "Misbehave",
+    "NewBatch",
+    "NewNotification",
+    "Push",
+    "Recipient",
+    "Resolve",
+    "Search",
+];
+
+/// Completes what was collected.
+pub fn close(document: &mut OpenApi) {
+    let Some(components) = &mut document.components else { return };
+    for name in CLOSED {
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(*name) {
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        }
+    }
+}
+
+/// A batch item: a notification with a key of its own.
+pub struct BatchItem;
+
+impl PartialSchema for BatchItem {
+    fn schema() -> RefOr<Schema> {
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some("^[!-~]+$"))
+            .min_length(Some(1))
+            .max_length(Some(255))
+            .description(Some("The item's idempotency key: the same as the header of a single request."));
+        match NewNotification::schema() {
+            RefOr::T(Schema::Object(mut object)) => {
+                object.properties.insert("key".into(), RefOr::T(key.into()));
+                object.required.push("key".into());
+                object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+                RefOr::T(Schema::Object(object))
+            }
+            other => other,
+        }
+    }
+}
+
+impl ToSchema for BatchItem {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("BatchItem")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        NewNotification::schemas(schemas);
+    }
+}
+
+macro_rules! problem_set {
+    ($(#[$doc:meta])* $name:ident = $($set:expr),+) => {
+        $(#[$doc])*
+        pub struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                problem_responses(&[$(&$set[..]),+].concat())
+            }
+        }
+    };
+}
+
+const ALWAYS: [Code; 6] = [
+    Code::Unauthenticated,
+    Code::Forbidden,
+    Code::MethodNotAllowed,
+    Code::NotAcceptable,
+    Code::Internal,
+    Code::StoreUnavailable,
+];
+const BODY: [Code; 8] = [
+    Code::InvalidJson,
+    Code::BadBody,
+    Code::RequestTimeout,
+    Code::BodyTooLarge,
+    Code::UnsupportedMediaType,
+    Code::UnsupportedEncoding,
+    Code::Invalid,
+    Code::Busy,
+];
+const KEYED: [Code; 2] = [Code::MissingIdempotencyKey, Code::BadIdempotencyKey];
+
+problem_set!(
+    /// Of `POST /v1/notifications`.
+    SendProblems = ALWAYS, BODY, KEYED, [Code::KeyReused, Code::TooOldToKnow]
+);
+problem_set!(
+    /// Of calls that take a body.
+    BodyProblems = ALWAYS, BODY
+);
+problem_set!(
+    /// Of calls that name a notification.
+    ReadProblems = ALWAYS, [Code::NotFound, Code::BadParameter, Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of calls that filter by query parameters.
+    ListProblems = ALWAYS, [Code::BadParameter, Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of a cancellation.
+    CancelProblems = ALWAYS, BODY, [Code::NotFound]
+);
+problem_set!(
+    /// Of redrive, send-again and resolve.
+    ActProblems =
+        ALWAYS,
+        BODY,
+        KEYED,
+        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::ClassGone]
+);
+
+/// One response per status, which names the codes that come with it.
+fn problem_responses(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in codes {
+        by_status.entry(code.status().as_u16()).or_default().push(*code);
+    }
+    let schema = Ref::from_schema_name("Problem");
+    let one = |codes: &[Code]| {
+        let words: Vec<_> = codes.iter().map(|code| format!("`{}`: {}.", code.name(), code.title())).collect();
+        let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
+        let mut response =
+            ResponseBuilder::new().description(words.join(" ")).content("application/problem+json", content);
+        if codes.iter().any(|code| matches!(code, Code::StoreUnavailable | Code::Busy)) {
+            response = response.header("Retry-After", text_header("Seconds to wait before the same request again."));
+        }
+        if codes.contains(&Code::Unauthenticated) {
+            response = response.header("WWW-Authenticate", text_header("`Bearer`"));
+        }
+        RefOr::T(response.build())
+    };
+    by_status.into_iter().map(|(status, codes)| (status.to_string(), one(&codes))).collect()
+}
+
+fn text_header(description: &str) -> Header {
+    let mut header = Header::new(ObjectBuilder::new().schema_type(Type::String));
+    header.description = Some(description.into());
+    header
+}

@@ -1,0 +1,99 @@
+//! Operations: is it alive, is it ready, what does it count.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::api::Shared;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Alive {
+    pub alive: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Readiness {
+    pub ready: bool,
+    /// With `?verbose`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub checks: Option<Vec<Check>>,
+    /// With `?verbose`: what a crash of the store can lose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub durability: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Check {
+    pub name: &'static str,
+    pub ok: bool,
+    pub detail: &'static str,
+    pub took_ms: u64,
+}
+
+/// Is the server alive
+///
+/// Checks nothing outside the process.
+#[utoipa::path(get, path = "/livez", tag = "operations", operation_id = "livez",
+    responses((status = 200, description = "It answers.", body = Alive)))]
+pub async fn livez() -> Json<Alive> {
+    Json(Alive { alive: true })
+}
+
+/// Is the server ready
+///
+/// Makes a real write and read of a probe in the store. Not ready while draining.
+#[utoipa::path(get, path = "/readyz", tag = "operations", operation_id = "readyz",
+    params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
+    responses(
+        (status = 200, description = "Send it requests.", body = Readiness),
+        (status = 503, description = "Send it none.", body = Readiness)
+    ))]
+pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
+    let draining = api.deps.drain.has_begun();
+    let before = api.deps.clock.boot();
+    let store = draining || api.stored("probe", api.deps.deliveries.probe()).await.is_ok();
+    let took = api.deps.clock.boot().saturating_sub(before);
+    let ready = store && !draining;
+    let verbose =
+        uri.query().is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("verbose")));
+    let checks = vec![
+        Check {
+            name: "draining",
+            ok: !draining,
+            detail: if draining { "the server is stopping" } else { "the server takes requests" },
+            took_ms: 0,
+        },
+        Check {
+            name: "store",
+            ok: store && !draining,
+            detail: match (draining, store) {
+                (true, _) => "not asked: the server is stopping",
+                (false, true) => "a probe was written and read",
+                (false, false) => "a probe could not be written and read in time",
+            },
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        },
+    ];
+    let readiness = Readiness {
+        ready,
+        checks: verbose.then_some(checks),
+        durability: verbose.then(|| api.deps.durability.clone()),
+    };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+/// Metrics
+///
+/// In OpenMetrics text. Labels come from closed sets only.
+#[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
+    responses((status = 200, description = "All of them.", body = String, content_type = "application/openmetrics-text")))]
+pub async fn metrics(State(api): State<Shared>) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
+    (kind, (api.deps.metrics)()).into_response()
+}

@@ -1,0 +1,285 @@
+//! Requests as the OpenAPI document describes them. What reads them is `intake`, which names every
+//! bad field at once; a test holds the two to the same members.
+
+use std::collections::BTreeMap;
+
+use utoipa::{IntoParams, ToSchema};
+
+use super::closed_sets::{ChannelAsked, ResolvedTo};
+
+/// One intent to tell one recipient something. `template` or `content`, not both.
+#[derive(ToSchema)]
+pub struct NewNotification {
+    /// A configured class: `code`, `security`, `receipt`, `transactional`, `digest`, `marketing`, or one of your own.
+    #[schema(min_length = 1, max_length = 64, examples("receipt"))]
+    pub class: String,
+    pub to: Recipient,
+    /// A template's name.
+    #[schema(min_length = 1, max_length = 128, nullable = false, required = false)]
+    pub template: Option<String>,
+    /// What the template is filled with. Numbers keep every digit.
+    #[schema(value_type = Object, required = false)]
+    pub data: Option<()>,
+    #[schema(nullable = false, required = false)]
+    pub content: Option<Content>,
+    /// Absent: the first of the class's channels that there is an address for.
+    #[schema(min_items = 1, max_items = 9, nullable = false, required = false)]
+    pub channels: Option<Vec<ChannelAsked>>,
+    /// What it is about, for caps.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub scope: Option<String>,
+    /// Your own name for it, for searching.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub reference: Option<String>,
+    /// What it belongs to, for searching and cancelling.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub group: Option<String>,
+    /// A business key: the same one in the same class is the same intent, under whatever header key.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub unique: Option<String>,
+    /// Later ones replace earlier ones on the device.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub collapse: Option<String>,
+    /// With `collapse`: an older unsent one to the same address ends superseded.
+    #[schema(nullable = false, required = false)]
+    pub version: Option<i64>,
+    /// Not before; within 90 days.
+    #[schema(format = DateTime, nullable = false, required = false)]
+    pub send_at: Option<String>,
+    /// Not after; the class's own expiry where that comes first.
+    #[schema(format = DateTime, nullable = false, required = false)]
+    pub expires_at: Option<String>,
+    /// When the intent came up. One older than repeats are remembered is not taken.
+    #[schema(format = DateTime, nullable = false, required = false)]
+    pub intent_at: Option<String>,
+    /// Your own; at most 4 KiB of JSON.
+    #[schema(value_type = Object, required = false)]
+    pub metadata: Option<()>,
+}
+
+/// Who is told, and where. At least one address that a channel can use.
+#[derive(ToSchema)]
+pub struct Recipient {
+    /// Your own name for the person; the address of the inbox channel.
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub recipient: Option<String>,
+    /// `ann@example.com` or `Ann Lee <ann@example.com>`; international names are taken.
+    #[schema(max_length = 512, examples("ann@example.com"), nullable = false, required = false)]
+    pub email: Option<String>,
+    /// E.164.
+    #[schema(pattern = "^\\+[1-9][0-9]{6,14}$", nullable = false, required = false)]
+    pub phone: Option<String>,
+    #[schema(max_items = 50, nullable = false, required = false)]
+    pub devices: Option<Vec<Device>>,
+    #[schema(pattern = "^https?://", max_length = 2048, nullable = false, required = false)]
+    pub webhook: Option<String>,
+    #[schema(min_length = 1, max_length = 2048, nullable = false, required = false)]
+    pub chat: Option<String>,
+    /// A language tag.
+    #[schema(
+        pattern = "^[A-Za-z0-9]{1,8}([-_][A-Za-z0-9]{1,8})*$",
+        max_length = 35,
+        nullable = false,
+        required = false
+    )]
+    pub locale: Option<String>,
+    /// An IANA time zone.
+    #[schema(max_length = 64, examples("Europe/Stockholm"), nullable = false, required = false)]
+    pub time_zone: Option<String>,
+}
+
+/// `token`, or for `web_push` a `subscription` as the browser gives it.
+#[derive(ToSchema)]
+pub struct Device {
+    pub kind: DeviceKind,
+    #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
+    pub token: Option<String>,
+    #[schema(value_type = Object, required = false)]
+    pub subscription: Option<()>,
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub app: Option<String>,
+    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
+    pub environment: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum DeviceKind {
+    Apns,
+    Fcm,
+    WebPush,
+}
+
+/// A message given in the request. Each channel needs its part: email `subject` and `text` or
+/// `html`, sms `sms`, devices `push`, webhook `webhook`.
+#[derive(ToSchema)]
+pub struct Content {
+    /// Absent: the provider's own sender.
+    #[schema(max_length = 512, nullable = false, required = false)]
+    pub from: Option<String>,
+    #[schema(max_items = 10, nullable = false, required = false)]
+    pub reply_to: Option<Vec<String>>,
+    /// Each copy is a delivery of its own.
+    #[schema(max_items = 50, nullable = false, required = false)]
+    pub cc: Option<Vec<String>>,
+    #[schema(max_items = 50, nullable = false, required = false)]
+    pub bcc: Option<Vec<String>>,
+    #[schema(min_length = 1, max_length = 998, nullable = false, required = false)]
+    pub subject: Option<String>,
+    #[schema(min_length = 1, max_length = 1048576, nullable = false, required = false)]
+    pub text: Option<String>,
+    #[schema(min_length = 1, max_length = 1048576, nullable = false, required = false)]
+    pub html: Option<String>,
+    /// At most 50 headers by name; none that Belfry sets itself (From, To, Subject, Date, Message-ID, Content-* and the like).
+    #[schema(nullable = false, required = false)]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Together at most 10 MiB when decoded.
+    #[schema(max_items = 50, nullable = false, required = false)]
+    pub attachments: Option<Vec<Attachment>>,
+    #[schema(min_length = 1, max_length = 1600, nullable = false, required = false)]
+    pub sms: Option<String>,
+    #[schema(nullable = false, required = false)]
+    pub push: Option<Push>,
+    /// Any JSON; sent byte for byte as written here.
+    #[schema(value_type = Value, required = false)]
+    pub webhook: Option<()>,
+}
+
+#[derive(ToSchema)]
+pub struct Attachment {
+    #[schema(min_length = 1, max_length = 255)]
+    pub filename: String,
+    #[schema(min_length = 3, max_length = 255, examples("application/pdf"))]
+    pub content_type: String,
+    /// Standard base64 with padding.
+    #[schema(min_length = 1, content_encoding = "base64")]
+    pub base64: String,
+    /// Content-ID of an inline image.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@+-]+$", nullable = false, required = false)]
+    pub cid: Option<String>,
+}
+
+/// `title`, `body` or `data` at least.
+#[derive(ToSchema)]
+pub struct Push {
+    #[schema(min_length = 1, max_length = 1000, nullable = false, required = false)]
+    pub title: Option<String>,
+    #[schema(min_length = 1, max_length = 4000, nullable = false, required = false)]
+    pub body: Option<String>,
+    #[schema(minimum = 0, nullable = false, required = false)]
+    pub badge: Option<i64>,
+    #[schema(min_length = 1, max_length = 2048, nullable = false, required = false)]
+    pub link: Option<String>,
+    #[schema(min_length = 1, max_length = 2048, nullable = false, required = false)]
+    pub image: Option<String>,
+    /// Strings only; not `from`, `message_type`, `google*`, `gcm*`.
+    #[schema(nullable = false, required = false)]
+    pub data: Option<BTreeMap<String, String>>,
+}
+
+/// Up to 1,000 items, each a notification with its own `key`.
+#[derive(ToSchema)]
+pub struct NewBatch {
+    #[schema(min_items = 1, max_items = 1000)]
+    pub items: Vec<super::openapi::BatchItem>,
+}
+
+/// Filters; all that are there must hold.
+#[derive(ToSchema)]
+pub struct Search {
+    /// An email address, phone number, token or other address, whole.
+    #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
+    pub address: Option<String>,
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub reference: Option<String>,
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub group: Option<String>,
+    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
+    pub class: Option<String>,
+    #[schema(nullable = false, required = false)]
+    pub state: Option<super::closed_sets::State>,
+    #[schema(nullable = false, required = false)]
+    pub channel: Option<super::closed_sets::Channel>,
+    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
+    pub cursor: Option<String>,
+    #[schema(minimum = 1, maximum = 100, nullable = false, required = false)]
+    pub limit: Option<i64>,
+}
+
+#[derive(ToSchema)]
+pub struct Cancel {
+    /// For the timeline.
+    #[schema(min_length = 1, max_length = 200, nullable = false, required = false)]
+    pub why: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct AfterSend {
+    /// The delivery's `send` as you saw it: 409 if it has moved on.
+    #[schema(minimum = 1, maximum = 4294967295_i64)]
+    pub after_send: i64,
+}
+
+#[derive(ToSchema)]
+pub struct Resolve {
+    pub to: ResolvedTo,
+    /// For the timeline.
+    #[schema(min_length = 1, max_length = 200, nullable = false, required = false)]
+    pub why: Option<String>,
+}
+
+/// How many of the outbox's next calls misbehave; 0 ends it.
+#[derive(ToSchema)]
+pub struct Misbehave {
+    #[schema(minimum = 0, maximum = 1000, nullable = false, required = false)]
+    pub fail_next: Option<i64>,
+    #[schema(minimum = 0, maximum = 1000, nullable = false, required = false)]
+    pub time_out_after_accept: Option<i64>,
+    #[schema(minimum = 0, maximum = 1000, nullable = false, required = false)]
+    pub crash_mid_send: Option<i64>,
+}
+
+/// The header that makes a repeat recognisable.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct KeyHeader {
+    /// The same for every repeat of one intent or wish. 1 to 255 visible ASCII characters, bare or
+    /// as a quoted string (RFC 8941).
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 1,
+        max_length = 512,
+        pattern = r#"^([!#-~][!-~]{0,254}|"([!#-\[\]-~]|\\["\\]){1,255}")$"#
+    )]
+    pub idempotency_key: String,
+}

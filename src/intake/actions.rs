@@ -1,0 +1,208 @@
+//! What people do to notifications and deliveries: cancel, redrive, send again, resolve. Each is
+//! loaded, decided by the domain, and written where nothing moved meanwhile.
+
+use belfry_domain::delivery::{StateName, Stop};
+use belfry_domain::notification::Record;
+use belfry_domain::outcome::RepeatGuard;
+use belfry_domain::step::Rejected;
+use belfry_domain::timeline::{Hop, Resolution};
+use belfry_domain::{
+    Class, Delivery, DeliveryId, Env, Event, Key, KeyKind, NotificationId, Transition, child_key, step,
+};
+
+use super::accept::Intake;
+use super::caller::Caller;
+use crate::facts::Fact;
+use crate::ports::StoreError;
+use crate::ports::deliveries::Written;
+
+/// How often a decision is taken anew because the record moved meanwhile.
+const MOST_TRIES: u32 = 16;
+
+/// What a person asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The same send once more. `after_send` is the number that the person saw.
+    Redrive { after_send: u32 },
+    /// Another send.
+    SendAgain { after_send: u32 },
+    /// What became of an unknown or parked one.
+    Resolve { to: Resolution, why: String },
+}
+
+/// What became of a wish.
+#[derive(Clone, Debug)]
+pub enum Acted {
+    Done {
+        delivery: Box<Delivery>,
+        /// The same wish under the same key was carried out before.
+        replayed: bool,
+    },
+    /// No such delivery, or another owner's.
+    Absent,
+    /// Not possible in this state.
+    NotNow(StateName),
+    /// The person saw an older send.
+    SendMoved { current: u32 },
+    /// The message is no longer kept.
+    ContentPurged,
+    /// The delivery's class is gone from the configuration.
+    ClassGone(String),
+}
+
+/// What became of a cancellation, by delivery.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cancelled {
+    /// Nothing will go out.
+    pub cancelled: Vec<DeliveryId>,
+    /// A call may be under way; no further one starts.
+    pub in_flight: Vec<DeliveryId>,
+    /// It had ended before.
+    pub ended: Vec<DeliveryId>,
+}
+
+/// One decision carried out.
+enum Step {
+    Written(Box<Delivery>),
+    Rejected(Rejected, Box<Delivery>),
+    Gone,
+    ClassGone(String),
+}
+
+impl Intake {
+    /// Carries out `wish` on one delivery; `key` makes its repeat recognisable.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the same wish under the same key may be sent again.
+    pub async fn act(&self, caller: &Caller, id: DeliveryId, key: &str, wish: Wish) -> Result<Acted, StoreError> {
+        let Some(record) = self.ports.deliveries.read_by_delivery(&caller.owner(), id).await? else {
+            return Ok(Acted::Absent);
+        };
+        let Some(delivery) = record.deliveries.iter().find(|one| one.id == id) else { return Ok(Acted::Absent) };
+        let event = event(caller, action_key(caller, key, id), wish.clone());
+        if matches!(wish, Wish::Redrive { .. } | Wish::SendAgain { .. })
+            && self.decide(delivery, event.clone()).is_some_and(|decided| decided.is_ok())
+            && self.ports.deliveries.inputs(record.notification.id).await?.is_none()
+        {
+            return Ok(Acted::ContentPurged);
+        }
+        Ok(match self.carry_out(delivery.clone(), &event).await? {
+            Step::Written(delivery) => Acted::Done { delivery, replayed: false },
+            Step::Rejected(Rejected::Repeat, delivery) => {
+                let age = self.ports.clock.now().since(delivery.created_at);
+                let window = record.notification.remembered_until.since(record.notification.created_at);
+                let notification = record.notification.id;
+                self.ports.facts.record(&Fact::RepeatCaught { notification, hop: Hop::Action, age, window });
+                Acted::Done { delivery, replayed: true }
+            }
+            Step::Rejected(Rejected::SendMoved { current }, _) => Acted::SendMoved { current },
+            Step::Rejected(Rejected::NotNow(state), _) => Acted::NotNow(state),
+            // Said of receipts only.
+            Step::Rejected(Rejected::Early, delivery) => Acted::NotNow(delivery.state.name()),
+            Step::Gone => Acted::Absent,
+            Step::ClassGone(class) => Acted::ClassGone(class),
+        })
+    }
+
+    /// Cancels what can be cancelled of a notification; safe to repeat. `None` where there is no
+    /// such notification of this owner's.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the same call again finishes it.
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        id: NotificationId,
+        why: &str,
+    ) -> Result<Option<(Cancelled, Record)>, StoreError> {
+        let owner = caller.owner();
+        let Some(record) = self.ports.deliveries.read(&owner, id).await? else { return Ok(None) };
+        let stop = Stop::Cancel { by: caller.key.clone(), why: why.to_owned() };
+        let mut told = Cancelled::default();
+        for delivery in record.deliveries {
+            let id = delivery.id;
+            let after = match self.carry_out(delivery, &Event::StopAsked(stop.clone())).await? {
+                Step::Written(delivery) | Step::Rejected(_, delivery) => delivery,
+                Step::Gone | Step::ClassGone(_) => {
+                    told.ended.push(id);
+                    continue;
+                }
+            };
+            match after.state.name() {
+                StateName::Cancelled => told.cancelled.push(id),
+                StateName::Sending => told.in_flight.push(id),
+                _ => told.ended.push(id),
+            }
+        }
+        let record = self.ports.deliveries.read(&owner, id).await?;
+        Ok(record.map(|record| (told, record)))
+    }
+
+    /// `None` where the class is gone.
+    fn decide(&self, delivery: &Delivery, event: Event) -> Option<Result<Transition, Rejected>> {
+        let policy = (self.ports.policy)();
+        // A stop asks nothing of the class, and must work when the class is gone.
+        let any = || policy.classes.values().next().filter(|_| matches!(event, Event::StopAsked(_)));
+        let class: &Class = policy.classes.get(&delivery.class).or_else(any)?;
+        let provider = policy.providers.get(&delivery.lane.provider);
+        let env = Env {
+            now: self.ports.clock.now(),
+            jitter: self.ports.dice.roll(),
+            receipts: provider.is_some_and(|provider| provider.channel.receipts()),
+            guard: provider.map_or(RepeatGuard::None, |provider| provider.channel.repeat_guard()),
+        };
+        Some(step(delivery, class, event, env))
+    }
+
+    async fn carry_out(&self, mut delivery: Delivery, event: &Event) -> Result<Step, StoreError> {
+        for _ in 0..MOST_TRIES {
+            let transition = match self.decide(&delivery, event.clone()) {
+                None => return Ok(Step::ClassGone(delivery.class)),
+                Some(Err(rejected)) => return Ok(Step::Rejected(rejected, Box::new(delivery))),
+                Some(Ok(transition)) => transition,
+            };
+            let Transition { next, facts } = transition;
+            match self.ports.deliveries.apply(vec![next.clone()]).await?.pop() {
+                Some(Written::Done) => {
+                    for fact in facts {
+                        self.ports.facts.record(&stepped(&next, fact));
+                    }
+                    return Ok(Step::Written(Box::new(next)));
+                }
+                Some(Written::Moved(current)) => delivery = *current,
+                // A claim is out and the write would have ended it: see what it has become.
+                Some(Written::Stale) => match self.ports.deliveries.load(vec![delivery.id]).await?.pop() {
+                    Some(current) => delivery = current,
+                    None => return Ok(Step::Gone),
+                },
+                Some(Written::Gone) | None => return Ok(Step::Gone),
+            }
+        }
+        Err(StoreError::Unavailable("the delivery kept moving".into()))
+    }
+}
+
+fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {
+    Fact::Stepped {
+        delivery: delivery.id,
+        class: delivery.class.clone(),
+        channel: delivery.channel,
+        provider: delivery.lane.provider.clone(),
+        fact,
+    }
+}
+
+fn action_key(caller: &Caller, key: &str, delivery: DeliveryId) -> Key {
+    let delivery = delivery.to_string();
+    let parts = [&caller.tenant, &caller.environment, &caller.namespace, key, &delivery].map(str::as_bytes);
+    child_key(KeyKind::Action, &parts)
+}
+
+fn event(caller: &Caller, action: Key, wish: Wish) -> Event {
+    let by = caller.key.clone();
+    match wish {
+        Wish::Redrive { after_send } => Event::Redrive { by, action, after_send },
+        Wish::SendAgain { after_send } => Event::SendAgain { by, action, after_send },
+        Wish::Resolve { to, why } => Event::Resolve { by, action, to, why },
+    }
+}

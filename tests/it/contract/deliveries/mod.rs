@@ -1,0 +1,12 @@
+//! [`belfry::ports::deliveries::Deliveries`].
+
+mod accept;
+mod claim;
+mod claim_turns;
+mod depths;
+mod lost_replies;
+mod purge;
+mod read;
+mod search;
+mod sweep;
+mod write;

@@ -1,0 +1,74 @@
+//! A fresh store and the clock it goes by.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::clock::{Boot, Clock};
+use belfry::ports::deliveries::Deliveries;
+use belfry::ports::outbox::OutboxMessages;
+use belfry::store::sqlite::{InlineStore, SqliteStore};
+use belfry_domain::UnixMs;
+use tempfile::TempDir;
+
+/// When every test begins.
+pub const START: UnixMs = UnixMs(1_800_000_000_000);
+
+/// Stands still until it is moved, in either direction.
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(START.0)))
+    }
+
+    pub fn step(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Clock for ManualClock {
+    fn now(&self) -> UnixMs {
+        UnixMs(self.0.load(Ordering::SeqCst))
+    }
+
+    fn boot(&self) -> Boot {
+        Duration::ZERO
+    }
+
+    async fn sleep_until(&self, _until: Boot) {
+        panic!("a store waits for nothing");
+    }
+}
+
+/// All ports of one store.
+pub trait Ports: Deliveries + ApiKeys + Installation + OutboxMessages {}
+
+impl<S: Deliveries + ApiKeys + Installation + OutboxMessages> Ports for S {}
+
+pub struct Harness {
+    pub store: Arc<dyn Ports>,
+    pub clock: Arc<ManualClock>,
+    _place: Option<TempDir>,
+}
+
+impl Harness {
+    pub fn now(&self) -> UnixMs {
+        self.clock.now()
+    }
+}
+
+pub fn in_memory() -> Harness {
+    let clock = ManualClock::new();
+    Harness { store: InlineStore::open(clock.clone()), clock, _place: None }
+}
+
+pub fn in_a_file() -> Harness {
+    let clock = ManualClock::new();
+    let place = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&place.path().join("belfry.db"), clock.clone()).unwrap();
+    Harness { store, clock, _place: Some(place) }
+}

@@ -1,0 +1,88 @@
+//! As little of an HTTP client as these tests need: one connection that stays open while it can.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::server::KEY;
+
+pub(super) struct Client {
+    address: SocketAddr,
+    open: Option<BufReader<TcpStream>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+}
+
+impl Client {
+    pub(super) const fn new(address: SocketAddr) -> Self {
+        Self { address, open: None }
+    }
+
+    pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\n\r\n"))
+    }
+
+    pub(super) fn post(&mut self, path: &str, key: &str, body: &Value) -> io::Result<Answer> {
+        let body = body.to_string();
+        self.ask(&format!(
+            "POST {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\nIdempotency-Key: \"{key}\"\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    /// An error leaves open whether it was taken: the caller asks again under the same key.
+    fn ask(&mut self, request: &str) -> io::Result<Answer> {
+        let mut stream = match self.open.take() {
+            Some(stream) => stream,
+            None => connect(self.address)?,
+        };
+        stream.get_mut().write_all(request.as_bytes())?;
+        let answer = read(&mut stream)?;
+        if !answer.head.to_lowercase().contains("connection: close") {
+            self.open = Some(stream);
+        }
+        Ok(answer)
+    }
+}
+
+fn connect(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    Ok(BufReader::new(stream))
+}
+
+fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let status = head.get(9..12).and_then(|digits| digits.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+    let length = head
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    let body = String::from_utf8(body).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(Answer { status, head, body })
+}

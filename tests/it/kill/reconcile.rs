@@ -1,0 +1,80 @@
+//! What was accepted against what the mail server saw: nothing lost, nothing doubled without a
+//! recorded reason.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::http::Client;
+use super::load::{Ledger, at_most_once, intent};
+use super::sink::Sink;
+use super::until::until;
+
+const SETTLES: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub accepted: usize,
+    pub unknown: usize,
+    pub parked: usize,
+    /// Effects beyond each intent's first.
+    pub extra: usize,
+}
+
+/// The delivery of an intent, once it has ended.
+pub(super) fn ended(client: &mut Client, id: &str) -> Value {
+    until(&format!("{id} ends"), SETTLES, || {
+        let answer = client.get(&format!("/v1/notifications/{id}")).ok()?;
+        assert_eq!(answer.status, 200, "accepted, then forgotten: {id}: {answer:?}");
+        let delivery = answer.json()["deliveries"][0].clone();
+        let state = delivery["state"].as_str().unwrap_or_default().to_owned();
+        ["accepted", "unknown", "parked", "failed", "expired"].contains(&state.as_str()).then_some(delivery)
+    })
+}
+
+/// Recorded reasons why a call may have had an effect that nobody heard of.
+fn excuses(delivery: &Value) -> usize {
+    let timeline = delivery["timeline"].as_array().expect("a timeline");
+    timeline
+        .iter()
+        .filter(|entry| {
+            let lapsed = entry["what"] == "lapsed" && entry["may_have_sent"] == true;
+            let unknown = entry["what"] == "attempt" && entry["outcome"] == "unknown";
+            lapsed || unknown
+        })
+        .count()
+}
+
+/// Checks every intent of the ledger.
+pub(super) fn reconcile(client: &mut Client, ledger: &Ledger, sink: &Sink, total: usize) -> Tally {
+    let accepted = ledger.accepted();
+    assert_eq!(accepted.len(), total, "every intent was accepted once");
+    let mut tally = Tally::default();
+    for number in 0..total {
+        let name = intent(number);
+        let delivery = ended(client, &accepted[&name]);
+        let effects = sink.effects(&name);
+        let state = delivery["state"].as_str().unwrap_or_default();
+        let extra = effects.len().saturating_sub(1);
+        tally.extra += extra;
+        assert!(extra <= excuses(&delivery), "{name}: {} effects, but {delivery}", effects.len());
+        for copy in &effects {
+            assert_eq!((&copy.message_id, &copy.text), (&effects[0].message_id, &effects[0].text), "{name}");
+        }
+        match (at_most_once(number), state) {
+            (_, "accepted") => {
+                tally.accepted += 1;
+                assert!(!effects.is_empty(), "{name} is called accepted, but nothing arrived: {delivery}");
+            }
+            (true, "unknown") => tally.unknown += 1,
+            (false, "parked") => tally.parked += 1,
+            _ => panic!("{name} ended {state}: {delivery}"),
+        }
+        if at_most_once(number) {
+            assert!(effects.len() <= 1, "{name}: at most once, and {} effects", effects.len());
+        } else {
+            assert!(!effects.is_empty() || state == "parked", "{name} is lost: {delivery}");
+        }
+    }
+    tally
+}
