@@ -45,12 +45,11 @@ pub fn render(
     match (&inputs.source, template) {
         (Source::Inline(inline), _) => inline_message(&inputs.to, inline, channel),
         (Source::Template { template: frozen, data }, Some(template)) => {
-            let given = data;
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
-            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), given.get())?;
-            page.message(&inputs.to, channel, given)
+            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), data.get())?;
+            page.message(&inputs.to, channel, data)
         }
         (Source::Template { .. }, None) => {
             Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
