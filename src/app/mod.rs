@@ -1,6 +1,7 @@
 //! The composition: the only place that names concrete stores and channels.
 
 mod keys;
+pub mod probe;
 mod providers;
 pub mod render;
 mod stores;
@@ -14,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::config::{Config, ConfigErrors};
 use crate::content::Content;
 use crate::engine::{self, Engine};
 use crate::facts::{Fact, FactSink};
@@ -144,6 +145,7 @@ fn server_limits(config: &Config) -> ServerLimits {
         most_connections: usize::try_from(config.http.max_connections).unwrap_or(usize::MAX),
         header_timeout: config.http.header_timeout.0,
         idle_timeout: config.http.idle_timeout.0,
+        write_timeout: config.http.write_timeout.0,
         grace: config.engine.shutdown_grace.0,
         ..ServerLimits::default()
     }
@@ -219,12 +221,15 @@ fn fresh_secret() -> [u8; 32] {
 
 impl RunningApp {
     /// Swaps classes, providers, routes, secrets and templates for those of `next`, all or nothing.
-    /// Open circuits get a fresh look.
+    /// Open circuits get a fresh look. Either end is a fact.
     ///
     /// # Errors
     /// What does not hold together, or needs a restart; the old configuration stays in force.
-    pub async fn reload(&self, next: Config) -> anyhow::Result<()> {
-        let done = self.swap(next).await;
+    pub async fn reload(&self, next: Result<Config, ConfigErrors>) -> anyhow::Result<()> {
+        let done = match next {
+            Ok(next) => self.swap(next).await,
+            Err(problems) => Err(problems.into()),
+        };
         match &done {
             Ok(()) => self.recorder.record(&Fact::Reloaded),
             Err(problem) => self.recorder.record(&Fact::ReloadRefused { problem: format!("{problem:#}") }),

@@ -1,1 +1,141 @@
-//! The command line.
+//! The command line: reads arguments, runs one command, prints its result, and turns its end into
+//! an exit code. What the commands do is done elsewhere: by the server over its API, or by the
+//! wiring in [`crate::app`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::config::{Config, Sources};
+
+mod about;
+mod check_config;
+mod client;
+mod demo;
+mod doctor;
+mod exit;
+mod explain;
+mod health;
+mod keys;
+mod local;
+mod send;
+mod serve;
+mod status;
+mod templates;
+mod terminal;
+mod view;
+
+use exit::{Exit, Failure, code_of};
+use terminal::{Format, Look};
+
+/// Notification delivery: one intent, one effect, whatever is repeated on the way
+#[derive(Parser)]
+#[command(name = "belfry", version, after_help = AFTER_HELP)]
+struct Cli {
+    /// Configuration file, merged over the embedded defaults
+    #[arg(long, global = true, env = "BELFRY_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How results are printed
+    #[arg(long, global = true, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 findings, 75 retry later (the server is away), \
+                          78 configuration.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the server
+    Serve(serve::ServeArgs),
+    /// Send one notification; prints the key that makes a repeat harmless
+    Send(Box<send::SendArgs>),
+    /// Show where a notification stands
+    Status(status::StatusArgs),
+    /// Draw what happened to a notification, and why
+    Explain(explain::ExplainArgs),
+    /// Check the configuration and show what counts, and where from
+    CheckConfig,
+    /// Look over configuration, store, disk, clock, providers and templates
+    Doctor,
+    /// Ask a server whether it is ready; for container health checks
+    Health(health::HealthArgs),
+    /// Create, list and revoke API keys
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Check and try out templates
+    #[command(subcommand)]
+    Templates(templates::TemplatesCommand),
+    /// Start a server, send one of each template, repeat each ten ways, show what was caught
+    Demo(demo::DemoArgs),
+    /// Print a completion script
+    Completion { shell: clap_complete::Shell },
+    /// Print the version
+    Version(about::VersionArgs),
+}
+
+/// What every command gets.
+struct Shell {
+    sources: Sources,
+    look: Look,
+}
+
+impl Shell {
+    /// # Errors
+    /// Every problem of the configuration, with exit code 78.
+    fn config(&self) -> Result<Config, Failure> {
+        Config::load(&self.sources).map_err(|errors| Failure::new(Exit::Configuration, errors.to_string()))
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let shell = Shell { sources: Sources::from_environment(cli.config), look: Look::new(cli.output) };
+    match run(&shell, cli.command) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("belfry: {error:#}");
+            code_of(&error).into()
+        }
+    }
+}
+
+fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Completion { shell: kind } => {
+            let mut script = Vec::new();
+            clap_complete::generate(kind, &mut Cli::command(), "belfry", &mut script);
+            terminal::print(&String::from_utf8(script)?)?;
+            Ok(Exit::Ok)
+        }
+        Command::Version(args) => about::run(shell, args),
+        Command::CheckConfig => check_config::run(shell),
+        Command::Templates(command) => templates::run(shell, &command),
+        Command::Serve(args) => runtime()?.block_on(serve::run(shell, &args)),
+        Command::Send(args) => runtime()?.block_on(send::run(shell, &args)),
+        Command::Status(args) => runtime()?.block_on(status::run(shell, &args)),
+        Command::Explain(args) => runtime()?.block_on(explain::run(shell, &args)),
+        Command::Doctor => runtime()?.block_on(doctor::run(shell)),
+        Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
+        Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
+        Command::Demo(args) => runtime()?.block_on(demo::run(shell, &args)),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_hold_together() {
+        Cli::command().debug_assert();
+    }
+}

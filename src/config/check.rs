@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::Uri;
 use belfry_domain::ChannelKind;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use hyper::Uri;
+use hyper::http::uri::Authority;
 
 use super::problem::{Origin, Problem, near_match};
 use super::sections::{EnvironmentConfig, ProviderConfig};
@@ -18,6 +18,7 @@ const LEAST_END_OF_DATA: Duration = Duration::from_secs(600);
 
 pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Problem> {
     let mut checks = Checks { origin, found: Vec::new() };
+    checks.listener(config);
     checks.http(&config.http);
     checks.numbers(config);
     checks.log(&config.log.level);
@@ -48,23 +49,22 @@ impl Checks<'_> {
         self.found.push(Problem { key: key.to_owned(), origin: (self.origin)(key), what: what.into() });
     }
 
-    fn http(&mut self, http: &HttpConfig) {
-        let remote = !http.listen.ip().is_loopback();
-        if remote && !(http.allow_remote && http.public_url.is_some()) {
+    /// On the defaults nobody has thought about who may reach this: the first key is printed, and
+    /// the outbox shows every message to who has it.
+    fn listener(&mut self, config: &Config) {
+        let operators_word = config.http.allow_remote || config.bootstrap_key.is_some();
+        if !config.http.listen.ip().is_loopback() && !operators_word {
             self.refuse(
                 "http.listen",
-                "lies beyond loopback, which needs http.allow_remote = true and http.public_url \
-                 (put a proxy with TLS before it)",
+                "lies beyond loopback, which needs BELFRY_BOOTSTRAP_KEY or http.allow_remote = true \
+                 (and a proxy with TLS before it)",
             );
         }
+    }
+
+    fn http(&mut self, http: &HttpConfig) {
         if http.public_url.as_deref().is_some_and(|url| !is_base_url(url)) {
             self.refuse("http.public_url", "expected an address such as \"https://notify.example.com\"");
-        }
-        if http.body_limit < 1024 {
-            self.refuse("http.body_limit", "expected at least 1024 bytes");
-        }
-        if http.batch_body_limit < http.body_limit {
-            self.refuse("http.batch_body_limit", "must not be smaller than http.body_limit");
         }
     }
 
@@ -73,9 +73,9 @@ impl Checks<'_> {
         for (key, span) in [
             ("http.header_timeout", config.http.header_timeout),
             ("http.body_timeout", config.http.body_timeout),
+            ("http.write_timeout", config.http.write_timeout),
             ("http.idle_timeout", config.http.idle_timeout),
             ("engine.poll", engine.poll),
-            ("engine.sweep", engine.sweep),
             ("engine.purge", engine.purge),
             ("engine.shutdown_grace", engine.shutdown_grace),
             ("remember.record", config.remember.record),
@@ -86,7 +86,6 @@ impl Checks<'_> {
         }
         for (key, number) in [
             ("http.max_connections", config.http.max_connections),
-            ("engine.concurrency", engine.concurrency.into()),
             ("outbox.keep", config.outbox.keep),
             ("outbox.concurrency", config.outbox.concurrency.into()),
         ] {
@@ -207,13 +206,17 @@ impl ProviderConfig {
     }
 }
 
-/// Stricter than [`Targets`], to which every unknown level is a target's name.
+/// Levels, plain or by target, between commas. Stricter than the subscriber's own parser, to which
+/// every unknown level is a target's name.
 fn is_filter(text: &str) -> bool {
-    let is_level = |part: &str| {
-        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
-        level.parse::<LevelFilter>().is_ok()
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_target = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':' || b == b'-')
     };
-    text.split(',').all(is_level) && text.parse::<Targets>().is_ok()
+    text.split(',').all(|part| match part.split_once('=') {
+        None => LEVELS.contains(&part),
+        Some((target, level)) => is_target(target) && LEVELS.contains(&level),
+    })
 }
 
 fn is_base_url(url: &str) -> bool {
@@ -254,7 +257,7 @@ impl SmtpAddress {
             Some((_, host)) => (true, host),
             None => (false, rest),
         };
-        let authority: axum::http::uri::Authority = host.trim_end_matches('/').parse().map_err(|_| SHAPE)?;
+        let authority: Authority = host.trim_end_matches('/').parse().map_err(|_| SHAPE)?;
         if authority.host().is_empty()
             || (authority.port().is_some() && authority.port_u16().is_none_or(|port| port == 0))
         {

@@ -186,6 +186,7 @@ impl Config {
         let fixed = [
             ("http.listen", self.http.listen != next.http.listen),
             ("http.header_timeout", self.http.header_timeout != next.http.header_timeout),
+            ("http.write_timeout", self.http.write_timeout != next.http.write_timeout),
             ("http.idle_timeout", self.http.idle_timeout != next.http.idle_timeout),
             ("http.max_connections", self.http.max_connections != next.http.max_connections),
             ("store", self.store != next.store),

@@ -20,12 +20,9 @@ pub struct HttpConfig {
     pub public_url: Option<String>,
     pub header_timeout: Span,
     pub body_timeout: Span,
+    pub write_timeout: Span,
     pub idle_timeout: Span,
     pub max_connections: u32,
-    /// Bytes, after decompression.
-    pub body_limit: u32,
-    /// Bytes of a batch, after decompression.
-    pub batch_body_limit: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -51,10 +48,7 @@ pub struct SqliteConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineConfig {
-    /// Provider calls at once, over all providers.
-    pub concurrency: u16,
     pub poll: Span,
-    pub sweep: Span,
     pub purge: Span,
     pub shutdown_grace: Span,
 }

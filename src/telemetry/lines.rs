@@ -1,10 +1,13 @@
 //! One log line per fact. What happens to every message stands at `debug`; what an operator wants
 //! to know without asking at `info`; what somebody should look at from `warn` on.
 
+use std::time::Duration;
+
 use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
-use belfry_domain::{ChannelKind, DeliveryId};
+use belfry_domain::timeline::Hop;
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
@@ -21,16 +24,7 @@ pub(super) fn write(fact: &Fact) {
         Fact::IntentAccepted { notification, class, deliveries } => {
             debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries, "accepted");
         }
-        Fact::RepeatCaught { notification, hop, age, window } => {
-            let (age_s, window_s) = (age.as_secs(), window.as_secs());
-            if share_of(*age, *window) >= NEAR_WINDOW {
-                warn!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
-                    "a repeat came close to the end of its window");
-            } else {
-                info!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
-                    "a repeat was recognised");
-            }
-        }
+        Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
         Fact::FingerprintMismatch { notification, hop } => {
             warn!(target: INTAKE, fact = "fingerprint_mismatch", %notification, %hop,
                 "the same key came with another body");
@@ -75,6 +69,17 @@ pub(super) fn write(fact: &Fact) {
                 debug!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
             }
         }
+    }
+}
+
+fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {
+    let (age_s, window_s) = (age.as_secs(), window.as_secs());
+    if share_of(age, window) >= NEAR_WINDOW {
+        warn!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
+            "a repeat came close to the end of its window");
+    } else {
+        info!(target: INTAKE, fact = "repeat_caught", %notification, %hop, age_s, window_s,
+            "a repeat was recognised");
     }
 }
 
@@ -141,6 +146,6 @@ fn ended(about: &About<'_>, state: StateName, after_s: u64) {
     }
 }
 
-fn millis(took: std::time::Duration) -> u64 {
+fn millis(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }

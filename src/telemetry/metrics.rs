@@ -210,9 +210,9 @@ impl Metrics {
                 all.reloads.get_or_create(&[("result", "refused".into())]).inc();
             }
             Fact::HttpAnswered { route, method: verb, status: code, took } => {
-                let route = Label::from(*route);
-                all.http_took.get_or_create(&[("route", route.clone())]).observe(took.as_secs_f64());
-                all.http.get_or_create(&[("route", route), ("method", method(verb)), ("status", status(*code))]).inc();
+                let labels = [("route", (*route).into()), ("method", method(verb)), ("status", status(*code))];
+                all.http_took.get_or_create(&[labels[0].clone()]).observe(took.as_secs_f64());
+                all.http.get_or_create(&labels).inc();
             }
         }
     }

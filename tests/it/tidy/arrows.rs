@@ -37,7 +37,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("cli", &["app", "config", "content", "ports", "telemetry"]),
+    // `http` for the form of API keys alone.
+    ("cli", &["app", "config", "content", "http", "machine", "ports", "telemetry"]),
     // `main.rs` and `lib.rs` themselves.
     ("", &["cli"]),
 ];

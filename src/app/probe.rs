@@ -1,0 +1,54 @@
+//! What the commands look at without a server: the store's keys, and whether things are in reach.
+
+use std::sync::Arc;
+
+use super::Stores;
+use crate::channel::smtp::SmtpChannel;
+use crate::config::{Config, ProviderConfig, StoreKind};
+use crate::machine::MachineClock;
+use crate::store::sqlite::OpenError;
+
+/// Why the store cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum NoStore {
+    /// A running server has it to itself.
+    #[error("a running server holds the store")]
+    Held,
+    /// Nobody has started a server here.
+    #[error("there is no store yet; `belfry serve` makes it")]
+    Absent,
+    #[error("{0:#}")]
+    Broken(anyhow::Error),
+}
+
+/// Opens the store that is there; makes none.
+///
+/// # Errors
+/// [`NoStore`], by what to do about it.
+pub fn open_store(config: &Config) -> Result<Stores, NoStore> {
+    match config.store.kind {
+        StoreKind::Sqlite if !config.store.sqlite.path.exists() => return Err(NoStore::Absent),
+        StoreKind::Sqlite => {}
+    }
+    Stores::open(config, false, Arc::new(MachineClock)).map_err(|error| match error.downcast_ref::<OpenError>() {
+        Some(OpenError::InUse(_)) => NoStore::Held,
+        _ => NoStore::Broken(error),
+    })
+}
+
+/// Connects to a provider as far as can be done without sending anything. `Ok` says what was found.
+///
+/// # Errors
+/// What is wrong, in words.
+pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
+    match provider {
+        ProviderConfig::Outbox(_) => Ok("keeps messages here".into()),
+        ProviderConfig::Smtp(smtp) => {
+            let channel = SmtpChannel::new(smtp).map_err(|error| error.to_string())?;
+            match channel.check().await {
+                Ok(()) => Ok("answers and takes our login".into()),
+                Err(why) => Err(why.words()),
+            }
+        }
+    }
+}

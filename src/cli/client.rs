@@ -1,0 +1,217 @@
+//! The API as the commands use it: one request, one answer, every failure with the exit code that
+//! belongs to it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::{Method, Response, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::exit::{Exit, Failure};
+use super::local::LocalDir;
+use crate::config::Config;
+
+/// Where the server is and which key opens it.
+#[derive(Args, Clone, Default)]
+pub struct ServerArgs {
+    /// Address of the server; absent: the one that runs on this machine
+    #[arg(long, env = "BELFRY_SERVER", value_name = "URL")]
+    server: Option<String>,
+    /// File with an API key; absent: BELFRY_API_KEY, or the key that `serve` left on this machine
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// By environment only: on a command line every user of the machine could read it
+    #[arg(long, env = "BELFRY_API_KEY", hide = true, hide_env_values = true)]
+    api_key: Option<String>,
+}
+
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<SecretString>,
+}
+
+/// What the server said, whatever its status.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    /// `Idempotency-Replayed: true`.
+    pub replayed: bool,
+    pub body: Value,
+    /// The body as it came.
+    pub text: String,
+}
+
+impl Client {
+    /// # Errors
+    /// The key file cannot be read, or there is no TLS to be had.
+    pub fn discover(args: &ServerArgs, config: &Config) -> Result<Self, Failure> {
+        let dir = LocalDir::of(config);
+        let local = dir.server().unwrap_or_else(|| listener(config));
+        let base = args.server.clone().unwrap_or_else(|| local.clone()).trim_end_matches('/').to_owned();
+        let key = match &args.api_key_file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Failure::new(Exit::Usage, format!("--api-key-file {}: {error}", path.display()))
+                })?;
+                Some(text.trim().to_owned())
+            }
+            // The key left here opens the server here; no other server must ever be shown it.
+            None => {
+                let here = base == local.trim_end_matches('/');
+                args.api_key.clone().or_else(|| if here { dir.key() } else { None })
+            }
+        };
+        Self::new(&base, key)
+    }
+
+    /// # Errors
+    /// There is no TLS to be had.
+    pub fn new(base: &str, key: Option<String>) -> Result<Self, Failure> {
+        install_tls();
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .timeout(Duration::from_secs(60))
+            .redirect(reqwest::redirect::Policy::none());
+        if is_loopback(base) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| Failure::new(Exit::Failed, plain(&error)))?;
+        Ok(Self { http, base: base.to_owned(), key: key.map(SecretString::from) })
+    }
+
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// # Errors
+    /// The server is away.
+    pub async fn get(&self, path: &str) -> Result<Answer, Failure> {
+        self.call(Method::GET, path, None, None).await
+    }
+
+    /// `idempotency_key` as it shall stand in the header.
+    ///
+    /// # Errors
+    /// The server is away.
+    pub async fn post(&self, path: &str, idempotency_key: Option<&str>, body: String) -> Result<Answer, Failure> {
+        self.call(Method::POST, path, idempotency_key, Some(body)).await
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        idempotency_key: Option<&str>,
+        body: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let mut request = self.http.request(method, format!("{}{path}", self.base));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        if let Some(key) = idempotency_key {
+            request = request.header("Idempotency-Key", key);
+        }
+        if let Some(body) = body {
+            request = request.header("Content-Type", "application/json").body(body);
+        }
+        let response = request.send().await.map_err(|error| self.away(&error))?;
+        self.read(response).await
+    }
+
+    async fn read(&self, response: Response) -> Result<Answer, Failure> {
+        let status = response.status();
+        let replayed = response.headers().get("Idempotency-Replayed").is_some_and(|value| value == "true");
+        let text = response.text().await.map_err(|error| self.away(&error))?;
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Ok(Answer { status, replayed, body, text })
+    }
+
+    fn away(&self, error: &reqwest::Error) -> Failure {
+        if error.is_builder() {
+            return Failure::new(Exit::Usage, format!("{} is no address of a server: {}", self.base, plain(error)));
+        }
+        Failure::new(
+            Exit::RetryLater,
+            format!("no answer from {} ({}). Is `belfry serve` running?", self.base, plain(error)),
+        )
+    }
+}
+
+impl Answer {
+    /// The body of a success.
+    ///
+    /// # Errors
+    /// The problem in words, with the exit code of its kind.
+    pub fn ok(self) -> Result<Self, Failure> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        let exit = match self.status {
+            StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::REQUEST_TIMEOUT => Exit::RetryLater,
+            _ => Exit::Failed,
+        };
+        Err(Failure::new(exit, self.problem()))
+    }
+
+    /// An RFC 9457 problem in words, one line for each field at fault.
+    #[must_use]
+    pub fn problem(&self) -> String {
+        let word = |key: &str| self.body[key].as_str();
+        let mut text = format!("{}: {}", self.status.as_u16(), word("title").unwrap_or("the server refused it"));
+        if let Some(detail) = word("detail") {
+            text.push_str(&format!(". {detail}"));
+        }
+        for field in self.body["errors"].as_array().into_iter().flatten() {
+            let word = |key: &str| field[key].as_str().unwrap_or_default();
+            text.push_str(&format!("\n  {}: {}", word("pointer"), word("detail")));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            text.push_str("\nGive a key by --api-key-file or BELFRY_API_KEY; make one with `belfry keys create`.");
+        }
+        text
+    }
+}
+
+/// Where a server with this configuration is reached from the same machine.
+fn listener(config: &Config) -> String {
+    let mut listen = config.http.listen;
+    if listen.ip().is_unspecified() {
+        let loopback = match listen.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        listen.set_ip(loopback);
+    }
+    format!("http://{listen}")
+}
+
+fn is_loopback(base: &str) -> bool {
+    let host = base.split("://").nth(1).unwrap_or(base);
+    ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start))
+}
+
+/// The innermost cause: what people call "connection refused".
+fn plain(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// One TLS backend for the whole program; whoever comes second finds it installed.
+fn install_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Losing the race to another thread leaves the same provider in place.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}

@@ -1,0 +1,195 @@
+//! `explain ID`: the timeline for people, one line for each thing that happened.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::Shell;
+use super::client::{Client, ServerArgs};
+use super::exit::Exit;
+use super::terminal::{Colour, Format, Look, print};
+use super::view::{DeliveryView, EntryView, NotificationView};
+use crate::ports::span::Span;
+
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// The notification: ntf_…
+    id: String,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
+    let client = Client::discover(&args.server, &shell.config()?)?;
+    let answer = super::status::fetch(&client, &args.id).await?;
+    match shell.look.format {
+        Format::Json => print(&format!("{}\n", answer.text.trim_end()))?,
+        Format::Table => print(&drawn(&shell.look, &NotificationView::of(&answer)?))?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn drawn(look: &Look, it: &NotificationView) -> String {
+    let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
+    text.push_str(&format!("Accepted {}.", it.created_at));
+    match it.repeats {
+        0 => {}
+        1 => text.push_str(" 1 repeat was recognised and caused nothing."),
+        many => text.push_str(&format!(" {many} repeats were recognised and caused nothing.")),
+    }
+    if let Some(until) = it.remembered_until {
+        text.push_str(&format!(" Repeats are recognised until {until}."));
+    }
+    text.push('\n');
+    for delivery in &it.deliveries {
+        text.push('\n');
+        text.push_str(&one_delivery(look, delivery, it.created_at));
+    }
+    text
+}
+
+fn one_delivery(look: &Look, it: &DeliveryView, start: Timestamp) -> String {
+    let to = if it.address.is_empty() { String::new() } else { format!(" to {}", it.address) };
+    let mut text = format!("{}{to}  {}  {}\n", it.channel, look.state(&it.state), look.paint(Colour::Faint, &it.id));
+    text.push_str(&format!("  {}\n", it.reason));
+    for entry in &it.timeline {
+        let line = format!("  {:>10}  {}\n", relative(start, entry.at), happened(entry, &it.provider, start));
+        text.push_str(&line);
+    }
+    if let Some(count) = it.timeline_left_out {
+        text.push_str(&format!("  {count} further entries were left out of the middle.\n"));
+    }
+    text
+}
+
+/// `+1m5s`, at most two units; an entry before the start (a clock that stepped back) as `+0s`.
+fn relative(start: Timestamp, at: Timestamp) -> String {
+    format!("+{}", short(Duration::try_from(at.duration_since(start)).unwrap_or_default()))
+}
+
+fn short(span: Duration) -> String {
+    // Milliseconds mean something in the first seconds only, seconds in the first day.
+    let unit = match span.as_secs() {
+        0..10 => Duration::from_millis(1),
+        10..86_400 => Duration::from_secs(1),
+        _ => Duration::from_secs(60),
+    };
+    let millis = span.as_millis() / unit.as_millis() * unit.as_millis();
+    Span(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))).to_string()
+}
+
+fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
+    let text = |prefix: &str| entry.text.as_ref().map(|text| format!("{prefix}{text}")).unwrap_or_default();
+    let by = || entry.by.clone().unwrap_or_else(|| "somebody".into());
+    let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".into());
+    let worker = || entry.worker.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    match entry.what.as_str() {
+        "accepted" => format!("accepted, {}", via(entry.via.as_deref())),
+        "attempt" => attempt(entry, provider),
+        "lapsed" => {
+            let sent = if entry.may_have_sent == Some(true) { "it may have sent" } else { "nothing was sent" };
+            format!("worker{} did not come back: {sent}", worker())
+        }
+        "stale_report" => format!(
+            "worker{} told too late that its call was {}{}",
+            worker(),
+            outcome(&word(&entry.outcome)),
+            text(": ")
+        ),
+        "deferred" => {
+            let until = entry.until.map(|until| format!(" until {}", relative(start, until))).unwrap_or_default();
+            format!("put off{until}: {}", deferred(&word(&entry.deferred_for)))
+        }
+        "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
+        "looked_up" => "asked the provider: it has it not".into(),
+        "stop_asked" => format!("asked to stop by {}{}", by(), text(": ")),
+        "receipt" => format!("receipt from {provider}: {}", word(&entry.receipt)),
+        "redriven" => format!("put back by {}", by()),
+        "sent_again" => format!("sent again by {}: send {}", by(), entry.send.unwrap_or_default()),
+        "resolved" => format!("resolved as {} by {}{}", word(&entry.resolution), by(), text(": ")),
+        "ended" => format!("ended: {}", word(&entry.state)),
+        // A newer server may know more.
+        other => other.replace('_', " "),
+    }
+}
+
+fn attempt(entry: &EntryView, provider: &str) -> String {
+    let number = entry.attempt.unwrap_or_default();
+    let send = entry.send.filter(|send| *send > 1).map(|send| format!(" of send {send}")).unwrap_or_default();
+    let took = entry.took_ms.map(|ms| format!(" after {}", short(Duration::from_millis(ms)))).unwrap_or_default();
+    let word = entry.outcome.as_deref().unwrap_or("?");
+    let said = match (word, &entry.text) {
+        ("accepted", _) | (_, None) => String::new(),
+        (_, Some(text)) => format!(": {text}"),
+    };
+    format!("attempt {number}{send} through {provider}: {}{took}{said}", outcome(word))
+}
+
+fn via(hop: Option<&str>) -> &'static str {
+    match hop {
+        Some("batch") => "in a batch",
+        Some("unique") => "by its business key",
+        _ => "over HTTP",
+    }
+}
+
+fn outcome(word: &str) -> &str {
+    match word {
+        "recipient_gone" => "refused, the recipient is gone",
+        "not_accepted" => "not accepted",
+        "unknown" => "of unknown outcome",
+        other => other,
+    }
+}
+
+fn deferred(word: &str) -> &str {
+    match word {
+        "retry" => "to try again",
+        "budget" => "the lane's retry budget is used up",
+        "pace" => "the provider asked to slow down",
+        "breaker" => "the provider's circuit is open",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { format: Format::Table, colour: false, width: None };
+
+    #[test]
+    fn a_timeline_reads_like_a_story() {
+        let json = r#"{"id":"ntf_000000000000000000000001","class":"code","state":"accepted","repeats":2,
+            "created_at":"2026-11-29T12:00:00Z","remembered_until":"2026-12-14T12:00:00Z","expires_at":"2026-11-29T12:10:00Z",
+            "deliveries":[{"id":"dlv_000000000000000000000002","notification":"ntf_000000000000000000000001",
+            "channel":"email","slot":"to","address":"a…@example.com","state":"accepted","provider":"main","attempts":2,
+            "reason":"The provider accepted it; whether it arrived is not known.","timeline_left_out":7,"timeline":[
+            {"at":"2026-11-29T12:00:00Z","what":"accepted","via":"http"},
+            {"at":"2026-11-29T12:00:00.012Z","what":"attempt","send":1,"attempt":1,"outcome":"unknown","why":"cut_after",
+             "text":"the connection was cut","took_ms":1500},
+            {"at":"2026-11-29T12:00:01Z","what":"deferred","until":"2026-11-29T12:01:05Z","deferred_for":"retry"},
+            {"at":"2026-11-29T12:02:00Z","what":"lapsed","worker":"w1","fence":3,"may_have_sent":false},
+            {"at":"2026-12-01T13:02:03Z","what":"attempt","send":2,"attempt":1,"outcome":"accepted","why":"ok","text":"it was accepted","took_ms":20},
+            {"at":"2026-12-01T13:02:03Z","what":"ended","state":"accepted"},
+            {"at":"2026-11-29T11:59:00Z","what":"from_the_future"}]}]}"#;
+        let view: NotificationView = serde_json::from_str(json).unwrap();
+        let expected = "\
+ntf_000000000000000000000001  code  accepted
+Accepted 2026-11-29T12:00:00Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00Z.
+
+email to a…@example.com  accepted  dlv_000000000000000000000002
+  The provider accepted it; whether it arrived is not known.
+         +0s  accepted, over HTTP
+       +12ms  attempt 1 through main: of unknown outcome after 1s500ms: the connection was cut
+         +1s  put off until +1m5s: to try again
+         +2m  worker w1 did not come back: nothing was sent
+     +2d1h2m  attempt 1 of send 2 through main: accepted after 20ms
+     +2d1h2m  ended: accepted
+         +0s  from the future
+  7 further entries were left out of the middle.
+";
+        assert_eq!(drawn(&PLAIN, &view), expected);
+    }
+}

@@ -1,0 +1,122 @@
+//! `templates lint` and `templates preview`.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Shell;
+use super::exit::{Exit, Failure};
+use super::terminal::{Colour, Format, print, print_json, table};
+use crate::content::lint::{Finding, Level, lint, lint_content};
+use crate::content::preview::{PreviewProblem, preview};
+use crate::content::{Content, TemplateProblem};
+
+#[derive(Subcommand)]
+pub enum TemplatesCommand {
+    /// Look for wording that does not survive a repeat, missing parts, and faults
+    Lint {
+        /// The folder; absent: templates.path of the configuration
+        folder: Option<PathBuf>,
+    },
+    /// Render a template with its own sample
+    Preview(PreviewArgs),
+}
+
+#[derive(Args)]
+pub struct PreviewArgs {
+    name: String,
+    #[arg(long)]
+    locale: Option<String>,
+    /// Write each part to a file in this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
+    let folder = |given: &Option<PathBuf>| -> Result<PathBuf, Failure> {
+        given.clone().map_or_else(|| Ok(shell.config()?.templates.path), Ok)
+    };
+    match command {
+        TemplatesCommand::Lint { folder: given } => {
+            let folder = folder(given)?;
+            let findings = match (given, folder.is_dir()) {
+                // Without a folder of one's own, the built-in templates are what counts.
+                (None, false) => lint_content(&Content::built_in().map_err(faults)?),
+                _ => lint(&folder),
+            };
+            linted(shell, &findings)
+        }
+        TemplatesCommand::Preview(args) => {
+            let content = Content::load_or_built_in(&folder(&None)?).map_err(faults)?;
+            previewed(shell, &content, args)
+        }
+    }
+}
+
+fn faults(problems: Vec<TemplateProblem>) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    anyhow!("the templates do not compile:\n  {}", lines.join("\n  "))
+}
+
+fn linted(shell: &Shell, findings: &[Finding]) -> anyhow::Result<Exit> {
+    match shell.look.format {
+        Format::Json => print_json(&json!({ "findings": findings.iter().map(as_json).collect::<Vec<_>>() }))?,
+        Format::Table if findings.is_empty() => print("nothing to find\n")?,
+        Format::Table => {
+            let level = |level: Level| match level {
+                Level::Info => shell.look.paint(Colour::Faint, "info"),
+                Level::Warning => shell.look.paint(Colour::Yellow, "warning"),
+                Level::Error => shell.look.paint(Colour::Red, "error"),
+            };
+            let rows: Vec<Vec<String>> = findings
+                .iter()
+                .map(|one| vec![level(one.level), place(one), one.rule.to_owned(), one.message.clone()])
+                .collect();
+            print(&table(&shell.look, &["LEVEL", "PLACE", "RULE", "WHAT"], &rows))?;
+        }
+    }
+    Ok(if matters(findings) { Exit::Findings } else { Exit::Ok })
+}
+
+/// What is only worth knowing fails nobody's build.
+pub fn matters(findings: &[Finding]) -> bool {
+    findings.iter().any(|one| one.level > Level::Info)
+}
+
+fn place(one: &Finding) -> String {
+    let line = if one.line > 0 { format!(":{}", one.line) } else { String::new() };
+    format!("{}/{}{line}", one.template, one.file)
+}
+
+fn as_json(one: &Finding) -> serde_json::Value {
+    json!({
+        "template": one.template, "file": one.file, "line": one.line,
+        "rule": one.rule, "level": one.level.to_string(), "message": one.message,
+    })
+}
+
+fn previewed(shell: &Shell, content: &Content, args: &PreviewArgs) -> anyhow::Result<Exit> {
+    let made = preview(content, &args.name, args.locale.as_deref(), args.out.as_deref());
+    let made = made.map_err(|problem| match problem {
+        PreviewProblem::NoTemplate(_) => {
+            let known: Vec<&str> = content.names().collect();
+            Failure::new(Exit::Failed, format!("{problem}; there are {}", known.join(", "))).into()
+        }
+        problem => anyhow::Error::from(problem),
+    })?;
+    match shell.look.format {
+        Format::Table => {
+            print(&made.screen)?;
+            for file in &made.files {
+                print(&format!("wrote {}\n", file.display()))?;
+            }
+        }
+        Format::Json => print_json(&json!({
+            "template": made.template, "screen": made.screen, "files": made.files,
+            "problems": made.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        }))?,
+    }
+    Ok(if made.problems.is_empty() { Exit::Ok } else { Exit::Findings })
+}

@@ -1,0 +1,186 @@
+//! What output looks like: colour and width only where a terminal is, plain text otherwise.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+
+use serde::Serialize;
+
+use super::exit::{Exit, Failure};
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    Green,
+    Yellow,
+    Red,
+    Faint,
+    Bold,
+}
+
+/// How standard output may be written to.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    pub format: Format,
+    pub colour: bool,
+    /// Columns, where standard output is a terminal.
+    pub width: Option<usize>,
+}
+
+impl Look {
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        let terminal = stdout().is_terminal();
+        let width = if terminal { columns() } else { None };
+        Self { format, colour: terminal && !no_colour(), width }
+    }
+
+    #[must_use]
+    pub fn paint(&self, colour: Colour, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Red => "31",
+            Colour::Faint => "2",
+            Colour::Bold => "1",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// A state's colour: green for done well, yellow for unclear, red for lost.
+    #[must_use]
+    pub fn state(&self, state: &str) -> String {
+        match state {
+            "accepted" | "delivered" => self.paint(Colour::Green, state),
+            "unknown" | "parked" | "deferred" => self.paint(Colour::Yellow, state),
+            "failed" | "bounced" | "expired" => self.paint(Colour::Red, state),
+            _ => state.to_owned(),
+        }
+    }
+}
+
+/// Whether log lines on standard error may be coloured.
+#[must_use]
+pub fn colour_on_stderr() -> bool {
+    stderr().is_terminal() && !no_colour()
+}
+
+/// <https://no-color.org>: set and not empty.
+#[expect(clippy::disallowed_methods, reason = "a matter of the terminal, no setting of the service")]
+fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// Rows under a heading, columns as wide as their widest cell. On a terminal the last column is cut
+/// where the line would wrap.
+#[must_use]
+pub fn table(look: &Look, heading: &[&str], rows: &[Vec<String>]) -> String {
+    let count = heading.len();
+    let width_of = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.map(|cell| seen_width(cell)).chain([heading[at].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width_of).collect();
+    let room = look.width.map(|width| width.saturating_sub(widths[..count - 1].iter().map(|w| w + 2).sum()).max(16));
+    let mut text = String::new();
+    let heading: Vec<String> = heading.iter().map(|name| look.paint(Colour::Faint, name)).collect();
+    for row in std::iter::once(&heading).chain(rows) {
+        for (at, cell) in row.iter().enumerate() {
+            if at + 1 == count {
+                text.push_str(&cut(cell, room));
+            } else {
+                text.push_str(cell);
+                text.extend(std::iter::repeat_n(' ', widths[at].saturating_sub(seen_width(cell)) + 2));
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// Characters without colour codes. Wide characters count once: cells hold ids and English.
+fn seen_width(cell: &str) -> usize {
+    let mut seen = 0;
+    let mut in_code = false;
+    for letter in cell.chars() {
+        match letter {
+            '\u{1b}' => in_code = true,
+            'm' if in_code => in_code = false,
+            _ if in_code => {}
+            _ => seen += 1,
+        }
+    }
+    seen
+}
+
+fn cut(cell: &str, room: Option<usize>) -> String {
+    match room {
+        Some(room) if seen_width(cell) > room && !cell.contains('\u{1b}') => {
+            cell.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+        }
+        _ => cell.to_owned(),
+    }
+}
+
+/// Prints, and fails where nobody reads any more.
+///
+/// # Errors
+/// Standard output is closed.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
+}
+
+/// Prints one JSON document and a line end.
+///
+/// # Errors
+/// Standard output is closed, or the value has no JSON form.
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    print(&format!("{text}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { format: Format::Table, colour: false, width: None };
+
+    #[test]
+    fn columns_line_up_and_the_last_is_cut_to_the_terminal() {
+        let rows = vec![vec!["a".into(), "short".into()], vec!["long one".into(), "x".repeat(40)]];
+        assert_eq!(
+            table(&PLAIN, &["ID", "WHY"], &rows),
+            format!("ID        WHY\na         short\nlong one  {}\n", "x".repeat(40))
+        );
+        let narrow = Look { width: Some(30), ..PLAIN };
+        let text = table(&narrow, &["ID", "WHY"], &rows);
+        assert!(text.lines().all(|line| line.chars().count() <= 30) && text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn colour_does_not_widen_a_column() {
+        let bright = Look { colour: true, ..PLAIN };
+        let rows = vec![vec![bright.state("accepted"), "x".into()], vec!["queued".into(), "y".into()]];
+        let text = table(&bright, &["STATE", "N"], &rows);
+        assert!(text.contains("\u{1b}[32maccepted\u{1b}[0m  x") && text.contains("queued    y"), "{text}");
+        assert_eq!(PLAIN.state("failed"), "failed");
+    }
+}

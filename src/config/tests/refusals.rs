@@ -1,0 +1,131 @@
+//! Tables of configurations that are refused, and what the refusal has to say.
+
+use super::Dir;
+
+/// File text → what every line of the refusal has to hold, one entry per problem.
+const BAD: &[(&str, &[&str])] = &[
+    ("[http]\nlistne = \"x\"\n", &["http.listne: no such key; did you mean \"listen\"?"]),
+    ("[htpp]\nlisten = \"x\"\n", &["htpp: no such key; did you mean \"http\"?"]),
+    ("[zebra]\n", &["zebra: no such key; known here: http, store"]),
+    ("[http]\nlisten = \"nonsense\"\n", &["http.listen: invalid socket address syntax"]),
+    ("http = 5\n", &["http: expected a table, found a number"]),
+    ("classes = 5\n", &["classes: expected tables: [classes.<name>]"]),
+    ("[engine]\npoll = 5\n", &["engine.poll: expected text, found a number"]),
+    ("[engine]\npoll = \"5 parsecs\"\n", &["engine.poll: expected a duration such as"]),
+    (
+        "[engine]\npoll = \"0s\"\n[outbox]\nconcurrency = 0\n",
+        &["outbox.concurrency: must be at least 1", "engine.poll: must be longer"],
+    ),
+    ("[outbox]\nconcurrency = 99999\n", &["outbox.concurrency: expected a whole number from 0 to 65535, found 99999"]),
+    ("[outbox]\nconcurrency = \"many\"\n", &["outbox.concurrency: expected a whole number", "found text"]),
+    ("[http]\nlisten = \"0.0.0.0:8090\"\n", &["http.listen: lies beyond loopback"]),
+    ("[http]\npublic_url = \"notify.example.com\"\n", &["http.public_url: expected an address such as"]),
+    ("[log]\nformat = \"jsn\"\n", &["log.format: expected one of \"pretty\", \"json\"; did you mean \"json\"?"]),
+    ("[log]\nlevel = \"loud\"\n", &["log.level: expected error, warn"]),
+    ("[store]\nkind = \"redis\"\n", &["store.kind: the Redis store is not built yet"]),
+    ("[store.redis]\nurl = \"redis://x\"\n", &["store.redis: the Redis store is not built yet"]),
+    ("[store]\nkind = \"sqllite\"\n", &["store.kind: expected one of \"sqlite\""]),
+    ("[caps.x]\nlimit = 3\n", &["caps: caps are not built yet"]),
+    ("[classes.receipt]\ncaps = [\"x\"]\n", &["classes.receipt.caps: caps are not built yet"]),
+    ("[quiet_hours]\n", &["quiet_hours: quiet hours are not built yet"]),
+    ("[escalation]\n", &["escalation: escalation is not built yet"]),
+    ("[providers.p]\nkind = \"apns\"\n", &["providers.p.kind: providers of kind \"apns\" are not built yet"]),
+    (
+        "[providers.p]\nkind = \"smpt\"\n",
+        &["providers.p.kind: expected \"smtp\" or \"outbox\"; did you mean \"smtp\"?"],
+    ),
+    ("[providers.p]\nurl = \"smtp://x\"\n", &["providers.p: lacks the key \"kind\""]),
+    ("[providers.p]\nkind = \"smtp\"\nfrom = \"a@b.c\"\n", &["providers.p: lacks the key \"url\""]),
+    ("[providers.Main]\nkind = \"outbox\"\n", &["providers.Main: is no name"]),
+    (
+        "[providers.outbox]\nkind = \"smtp\"\nurl = \"smtp://localhost\"\nfrom = \"a@b.c\"\n",
+        &["providers.outbox: the name"],
+    ),
+    ("[channels.emial]\nproviders = []\n", &["channels.emial: no such channel; did you mean \"email\"?"]),
+    (
+        "[channels.email]\nproviders = [\"main\"]\n",
+        &["channels.email.providers: there is no provider \"main\"; define [providers.main]"],
+    ),
+    ("[channels.email]\nproviders = [\"outbx\"]\n", &["did you mean \"outbox\"?"]),
+    ("[channels.email]\nproviders = [\"outbox\", \"outbox\"]\n", &["channels.email.providers: names several"]),
+    ("[channels.email]\nproviders = [5]\n", &["channels.email.providers: in its list, expected text, found a number"]),
+    (
+        "[channels.sms]\nproviders = [\"m\"]\n[providers.m]\nkind = \"smtp\"\nurl = \"smtp://localhost\"\nfrom = \"a@b.c\"\n",
+        &["channels.sms.providers: \"m\" cannot send sms"],
+    ),
+    ("[environments.staging]\n", &["environments.staging: says nothing"]),
+    ("[environments.staging]\noutbox = true\nallow = [\"*\"]\n", &["environments.staging: has both"]),
+    ("[environments.test]\nallow = [\"*\"]\n", &["environments.test.allow: \"test\" always goes to the outbox"]),
+    ("[classes.x]\npriority = \"high\"\n", &["classes.x: lacks the key \"order\""]),
+    (
+        "[classes.x]\norder = \"send_then_recrod\"\n",
+        &["classes.x.order: expected one of", "did you mean \"send_then_record\"?"],
+    ),
+    (
+        "[classes.receipt]\nchannels = [\"emial\"]\n",
+        &["classes.receipt.channels: in its list, expected one of", "\"email\"?"],
+    ),
+    ("[classes.digest]\nresend_limit = 2\n", &["classes.digest.resend_limit: must be 0: record_then_send never"]),
+    (
+        "[classes.code]\nwindow = \"5m\"\nlease = \"1ms\"\n",
+        &["classes.code.lease: must be at least 500ms", "classes.code.window:"],
+    ),
+    ("[classes.code]\nretry = { max_attempts = 0 }\n", &["classes.code.retry.max_attempts: must be at least 1"]),
+    ("[http]\n\"a.b\" = 1\n", &["http: holds the name \"a.b\""]),
+    ("[http\n", &["line 1 is no TOML"]),
+    ("[http]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"\n", &["line 3 is no TOML: duplicate key"]),
+];
+
+#[test]
+fn bad_configurations_are_refused_by_key() {
+    for (text, expected) in BAD {
+        let refused = Dir::new().load(text).map(|_| ()).expect_err(text).to_string();
+        for part in *expected {
+            assert!(refused.contains(part), "{text}\ngave\n{refused}\nwithout\n{part}");
+        }
+        assert!(
+            refused.contains("belfry.toml)") || refused.contains("belfry.toml:") || refused.contains("lacks"),
+            "{refused}"
+        );
+    }
+}
+
+/// Lines of `[providers.m]` with `kind = "smtp"` → the problem.
+const BAD_SMTP: &[(&str, &str)] = &[
+    ("url = \"http://mail\"", "providers.m.url: expected smtp://user@host:587"),
+    ("url = \"smtp://\"", "providers.m.url: expected smtp://user@host:587"),
+    ("url = \"smtp://mail:0\"", "providers.m.url: expected smtp://user@host:587"),
+    ("url = \"smtp://u:hunter2@mail\"", "providers.m.url: holds a password"),
+    ("url = \"smtp://u@mail\"", "providers.m.url: names a user"),
+    ("url = \"smtp://mail\"\npassword = \"hunter2\"", "providers.m.password: a secret does not belong"),
+    ("url = \"smtp://mail\"\npassword = 1234567", "providers.m.password: expected"),
+    ("url = \"smtp://mail\"\npassword_file = \"/nowhere\"", "providers.m.password_file: /nowhere cannot be read"),
+    ("url = \"smtp://mail\"\nca_file = \"/nowhere\"", "providers.m.ca_file: /nowhere cannot be read"),
+    ("url = \"smtp://mail\"\nauth = \"plian\"", "did you mean \"plain\"?"),
+    ("url = \"smtp://mail\"\nconnections = 0", "providers.m.connections: must be at least 1"),
+    (
+        "url = \"smtp://mail\"\ntimeouts = { end_of_data = \"60s\" }",
+        "providers.m.timeouts.end_of_data: must be at least 600s",
+    ),
+    (
+        "url = \"smtp://mail\"\ntimeouts = { conect = \"60s\" }",
+        "providers.m.timeouts.conect: no such key; did you mean \"connect\"?",
+    ),
+    ("url = \"smtp://mail\"\npace = { rate = 5 }", "providers.m.pace: pace is not built yet"),
+    (
+        "url = \"smtp://mail\"\ndkim = { domain = \"a b\", selector = \"x\", key_file = \"/nowhere\" }",
+        "providers.m.dkim.domain: expected a DNS name",
+    ),
+];
+
+#[test]
+fn bad_smtp_settings_are_refused_and_never_repeated() {
+    for (lines, expected) in BAD_SMTP {
+        let text = format!("[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\n{lines}\n");
+        let refused = Dir::new().load(&text).map(|_| ()).expect_err(lines).to_string();
+        assert!(refused.contains(expected), "{lines}\ngave\n{refused}");
+        assert!(!refused.contains("hunter2") && !refused.contains("1234567"), "{refused}");
+    }
+    let impatient = "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://127.0.0.1:2525\"\ntimeouts = { end_of_data = \"1s\" }\n";
+    assert!(Dir::new().load(impatient).is_ok(), "a test peer on this machine may have short patience");
+}
