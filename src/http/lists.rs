@@ -99,7 +99,8 @@ pub async fn search(
     }
 }
 
-fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: &mut Problems) -> Query {
+/// Reads the filters of a body.
+pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: &mut Problems) -> Query {
     let mut word = |name: &str, most: usize| object.text(name, line(most), problems);
     let (reference, class, group) = (word("reference", 255), word("class", 64), word("group", 255));
     let address = word("address", 4096).map(|address| address::hash(api.deps.intake.secret(), &address));

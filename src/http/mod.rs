@@ -5,6 +5,7 @@ pub mod admin_page;
 pub mod api;
 pub mod auth;
 pub mod body;
+pub mod cancellations;
 pub mod closed_sets;
 pub mod deliveries;
 pub mod drain;
@@ -78,6 +79,7 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(lists::search))
         .routes(routes!(notifications::read))
         .routes(routes!(notifications::cancel))
+        .routes(routes!(cancellations::cancel_many))
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))

@@ -236,6 +236,38 @@ pub struct Search {
     pub limit: Option<i64>,
 }
 
+/// What to cancel: at least one filter; all must hold.
+#[derive(ToSchema)]
+#[schema(min_properties = 1)]
+pub struct Filter {
+    #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
+    pub address: Option<String>,
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub reference: Option<String>,
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub group: Option<String>,
+    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
+    pub class: Option<String>,
+    #[schema(nullable = false, required = false)]
+    pub state: Option<super::closed_sets::State>,
+    #[schema(nullable = false, required = false)]
+    pub channel: Option<super::closed_sets::Channel>,
+}
+
+#[derive(ToSchema)]
+pub struct NewCancellation {
+    pub filter: Filter,
+    /// Only count what would be cancelled.
+    #[schema(nullable = false, required = false)]
+    pub dry_run: Option<bool>,
+    /// For the timelines.
+    #[schema(min_length = 1, max_length = 200, nullable = false, required = false)]
+    pub why: Option<String>,
+    /// `next_cursor` of the answer before.
+    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
+    pub cursor: Option<String>,
+}
+
 #[derive(ToSchema)]
 pub struct Cancel {
     /// For the timeline.

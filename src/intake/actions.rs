@@ -14,7 +14,7 @@ use super::accept::Intake;
 use super::caller::Caller;
 use crate::facts::Fact;
 use crate::ports::StoreError;
-use crate::ports::deliveries::Written;
+use crate::ports::deliveries::{Query, Written};
 
 /// How often a decision is taken anew because the record moved meanwhile.
 const MOST_TRIES: u32 = 16;
@@ -57,6 +57,17 @@ pub struct Cancelled {
     pub in_flight: Vec<DeliveryId>,
     /// It had ended before.
     pub ended: Vec<DeliveryId>,
+}
+
+/// What became of a cancellation by filter, in deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub notifications: u32,
+    pub cancelled: u32,
+    pub in_flight: u32,
+    pub ended: u32,
+    /// Where to go on.
+    pub next: Option<u64>,
 }
 
 /// One decision carried out.
@@ -113,9 +124,42 @@ impl Intake {
     ) -> Result<Option<(Cancelled, Record)>, StoreError> {
         let owner = caller.owner();
         let Some(record) = self.ports.deliveries.read(&owner, id).await? else { return Ok(None) };
+        let told = self.cancel_all(caller, record.deliveries, why).await?;
+        let record = self.ports.deliveries.read(&owner, id).await?;
+        Ok(record.map(|record| (told, record)))
+    }
+
+    /// Cancels one page of what `query` finds, or only counts what that would do.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the same call again finishes it.
+    pub async fn cancel_page(
+        &self,
+        caller: &Caller,
+        query: Query,
+        why: &str,
+        dry_run: bool,
+    ) -> Result<Tally, StoreError> {
+        let page = self.ports.deliveries.search(query).await?;
+        let mut tally = Tally { next: page.next, ..Tally::default() };
+        for record in page.records {
+            let told = if dry_run {
+                would_cancel(&record.deliveries)
+            } else {
+                self.cancel_all(caller, record.deliveries, why).await?
+            };
+            tally.notifications += 1;
+            tally.cancelled += count(&told.cancelled);
+            tally.in_flight += count(&told.in_flight);
+            tally.ended += count(&told.ended);
+        }
+        Ok(tally)
+    }
+
+    async fn cancel_all(&self, caller: &Caller, deliveries: Vec<Delivery>, why: &str) -> Result<Cancelled, StoreError> {
         let stop = Stop::Cancel { by: caller.key.clone(), why: why.to_owned() };
         let mut told = Cancelled::default();
-        for delivery in record.deliveries {
+        for delivery in deliveries {
             let id = delivery.id;
             let after = match self.carry_out(delivery, &Event::StopAsked(stop.clone())).await? {
                 Step::Written(delivery) | Step::Rejected(_, delivery) => delivery,
@@ -130,8 +174,7 @@ impl Intake {
                 _ => told.ended.push(id),
             }
         }
-        let record = self.ports.deliveries.read(&owner, id).await?;
-        Ok(record.map(|record| (told, record)))
+        Ok(told)
     }
 
     fn decide(&self, delivery: &Delivery, event: Event) -> Result<Transition, Rejected> {
@@ -172,6 +215,24 @@ impl Intake {
         }
         Err(StoreError::Unavailable("the delivery kept moving".into()))
     }
+}
+
+fn would_cancel(deliveries: &[Delivery]) -> Cancelled {
+    let mut told = Cancelled::default();
+    for delivery in deliveries {
+        match delivery.state.name() {
+            StateName::Scheduled | StateName::Queued | StateName::Deferred | StateName::Cancelled => {
+                told.cancelled.push(delivery.id);
+            }
+            StateName::Sending => told.in_flight.push(delivery.id),
+            _ => told.ended.push(delivery.id),
+        }
+    }
+    told
+}
+
+fn count(ids: &[DeliveryId]) -> u32 {
+    u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
 
 fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {

@@ -1,1 +1,14 @@
-//! The API over a real listener.
+//! The API over a real listener, with the store in memory behind it.
+
+mod accepting;
+mod access;
+mod acting;
+mod away;
+mod batches;
+mod bed;
+mod bodies;
+mod describing;
+mod fields;
+mod listening;
+mod lists;
+mod outbox;

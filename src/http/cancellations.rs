@@ -1,0 +1,111 @@
+//! Cancelling by filter: a campaign that must not go on.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::api::{Api, Shared};
+use super::auth::{Allowed, ToSend};
+use super::body::{MOST_BODY, json};
+use super::lists::asked;
+use super::openapi::BodyProblems;
+use super::problem::Problem;
+use super::query::{cursor, position};
+use super::schema::NewCancellation;
+use crate::intake::fields::{Object, Problems, line};
+use crate::intake::json::{Node, Value};
+use crate::ports::deliveries::{Owner, Query};
+
+/// Notifications looked at in one call; more follow by cursor.
+const PAGE: u16 = 100;
+const MEMBERS: &[&str] = &["filter", "dry_run", "why", "cursor"];
+const FILTERS: &[&str] = &["address", "reference", "group", "class", "state", "channel"];
+
+/// What was cancelled, in deliveries.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CancellationPage {
+    /// Notifications that the filter found.
+    pub notifications: u32,
+    /// Nothing will go out.
+    pub cancelled: u32,
+    /// Being sent at this moment; no further attempt follows.
+    pub in_flight: u32,
+    /// Had ended before.
+    pub ended: u32,
+    pub has_more: bool,
+    /// To be sent as `cursor`, to go on; there while `has_more`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
+}
+
+struct Asked {
+    query: Query,
+    dry_run: bool,
+    why: String,
+}
+
+/// Cancel many notifications
+///
+/// Up to 100 of those that the filter finds, newest first; go on with `next_cursor` while there are
+/// more. Safe to repeat.
+#[utoipa::path(
+    post,
+    path = "/v1/cancellations",
+    tag = "notifications",
+    operation_id = "cancel_many",
+    request_body = NewCancellation,
+    responses((status = 200, description = "What was, or with `dry_run` would be, cancelled.", body = CancellationPage), BodyProblems),
+    security(("key" = []))
+)]
+pub async fn cancel_many(
+    State(api): State<Shared>,
+    allowed: Allowed<ToSend>,
+    request: Request,
+) -> Result<Json<CancellationPage>, Problem> {
+    let read = api.json_body(request, MOST_BODY).await?;
+    let asked = read_asked(&api, allowed.caller.owner(), &json(&read.bytes)?)?;
+    let page = api.deps.intake.cancel_page(&allowed.caller, asked.query, &asked.why, asked.dry_run);
+    let tally = api.stored("apply", page).await?;
+    Ok(Json(CancellationPage {
+        notifications: tally.notifications,
+        cancelled: tally.cancelled,
+        in_flight: tally.in_flight,
+        ended: tally.ended,
+        has_more: tally.next.is_some(),
+        next_cursor: tally.next.map(cursor),
+    }))
+}
+
+fn read_asked(api: &Api, owner: Owner, node: &Node<'_>) -> Result<Asked, Problem> {
+    let mut problems = Problems::default();
+    let Some(object) = Object::open(node, "", MEMBERS, &mut problems) else {
+        return Err(Problem::invalid(problems.all()));
+    };
+    let filter = object.get("filter").and_then(|node| Object::open(node, "/filter", FILTERS, &mut problems));
+    // Without a filter a slip of the pen would cancel everything.
+    if filter.as_ref().is_none_or(|filter| filter.members().next().is_none()) {
+        problems.add("/filter", "must hold at least one filter");
+    }
+    let query = filter.map(|filter| asked(api, owner, &filter, &mut problems));
+    let dry_run = match object.get("dry_run").map(|node| &node.value) {
+        None => false,
+        Some(Value::Bool(dry_run)) => *dry_run,
+        Some(_) => {
+            problems.add("/dry_run", "must be true or false");
+            true
+        }
+    };
+    let why = object.text("why", line(200), &mut problems).unwrap_or_default();
+    let after = object.text("cursor", line(64), &mut problems).map(|text| position(&text));
+    if after == Some(None) {
+        problems.add("/cursor", "must be a `next_cursor` of this call");
+    }
+    match query {
+        Some(query) if problems.is_empty() => {
+            Ok(Asked { query: Query { after: after.flatten(), limit: PAGE, ..query }, dry_run, why })
+        }
+        _ => Err(Problem::invalid(problems.all())),
+    }
+}
