@@ -66,6 +66,14 @@ pub enum Source {
     Inline(Box<Inline>),
 }
 
+impl Source {
+    /// A frozen template with the caller's JSON text.
+    #[must_use]
+    pub const fn template(template: TemplateRef, data: Box<RawValue>) -> Self {
+        Self::Template { template, data }
+    }
+}
+
 /// Content given in the request itself.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

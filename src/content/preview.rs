@@ -139,7 +139,7 @@ pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option
             chat: address("sample"),
             ..To::default()
         },
-        source: Source::Template { template: template.clone(), data: RawValue::from_string(sample.to_owned()).ok()? },
+        source: Source::template(template.clone(), RawValue::from_string(sample.to_owned()).ok()?),
         locale: Some(template.locale.clone()),
         time_zone: None,
     })

@@ -45,11 +45,12 @@ pub fn render(
     match (&inputs.source, template) {
         (Source::Inline(inline), _) => inline_message(&inputs.to, inline, channel),
         (Source::Template { template: frozen, data }, Some(template)) => {
+            let given = data;
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
-            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), data.get())?;
-            page.message(&inputs.to, channel, data)
+            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), given.get())?;
+            page.message(&inputs.to, channel, given)
         }
         (Source::Template { .. }, None) => {
             Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
@@ -174,11 +175,11 @@ impl<'a> Page<'a> {
         template: &'a Template,
         locale: &'a str,
         time_zone: Option<&str>,
-        data: &str,
+        given: &str,
     ) -> Result<Self, RenderProblem> {
         let unfit = |why: String| RenderProblem::new(RenderFault::Failed, why);
-        let data = Json::parse(data).map_err(|fault| unfit(format!("the data is {fault}")))?;
-        let Json::Object(members) = &data else { return Err(unfit("the data has to be an object".to_owned())) };
+        let values = Json::parse(given).map_err(|fault| unfit(format!("the data is {fault}")))?;
+        let Json::Object(members) = &values else { return Err(unfit("the data has to be an object".to_owned())) };
         if members.iter().any(|(name, _)| name == OWN) {
             let mut problem = unfit(format!("`{OWN}` is taken: it holds the locale and the time zone"));
             problem.pointer = Some(format!("/{OWN}"));
@@ -201,7 +202,7 @@ impl<'a> Page<'a> {
         Ok(Self { template, locale, values, floats })
     }
 
-    fn message(&self, to: &To, channel: ChannelKind, data: &RawValue) -> Result<Rendered, RenderProblem> {
+    fn message(&self, to: &To, channel: ChannelKind, given: &RawValue) -> Result<Rendered, RenderProblem> {
         Ok(match channel {
             ChannelKind::Email => Rendered::Email(Box::new(self.mail(to)?)),
             ChannelKind::Sms => {
@@ -211,7 +212,7 @@ impl<'a> Page<'a> {
             ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => Rendered::Push { payload: self.payload()? },
             ChannelKind::Inbox => Rendered::Inbox { payload: self.payload()? },
             ChannelKind::Webhook => Rendered::Webhook {
-                body: format!("{{\"template\":\"{}\",\"data\":{}}}", Escaped(&self.template.files.name), data.get()),
+                body: format!("{{\"template\":\"{}\",\"data\":{}}}", Escaped(&self.template.files.name), given.get()),
             },
             ChannelKind::Chat => {
                 Rendered::Chat { text: self.file(&self.needed(TEXT)?, LARGEST_BODY)?.trim().to_owned() }

@@ -31,7 +31,7 @@ pub fn normalised(text: &str) -> String {
 pub fn encoded(text: &str) -> Body {
     let text = normalised(text);
     if passes_as_is(&text) {
-        let body = text[..text.len() - 2].as_bytes().to_vec();
+        let body = text.as_bytes()[..text.len() - 2].to_vec();
         return Body::dangerous_pre_encoded(body, ContentTransferEncoding::SevenBit);
     }
     let costly = text.bytes().filter(|byte| needs_escape(*byte)).count();

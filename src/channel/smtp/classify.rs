@@ -149,7 +149,7 @@ fn refused_login(why: Why) -> Outcome {
 
 /// 530 and 535, 538 (RFC 4954), or X.7.8 to X.7.11: the server wants a login, or TLS first.
 fn asks_for_login(reply: &Reply) -> bool {
-    matches!(reply.code, 530 | 534 | 535 | 538) || matches!(reply.detail(), Some((7, 8 | 9 | 10 | 11)))
+    matches!(reply.code, 530 | 534 | 535 | 538) || matches!(reply.detail(), Some((7, 8..=11)))
 }
 
 /// RFC 3463 X.1.1 to X.1.3, X.1.6 and X.1.10: the address names no mailbox. X.1.7 and X.1.8 are

@@ -24,7 +24,7 @@ pub struct SmtpConfig {
     /// The name given in EHLO; absent: the machine's own, else an address literal.
     #[serde(default)]
     pub helo: Option<String>,
-    /// PEM file with further trusted roots.
+    /// PEM file with further trusted roots. With it TLS is required on loopback too.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub enum AuthMechanism {
 pub struct DkimConfig {
     pub domain: String,
     pub selector: String,
-    /// PEM (PKCS#1 or PKCS#8), RSA or Ed25519.
+    /// PEM: PKCS#1 or PKCS#8 RSA of at least 2048 bits, or PKCS#8 Ed25519.
     pub key_file: PathBuf,
     #[serde(default, skip_serializing)]
     pub key: Option<SecretString>,

@@ -179,44 +179,37 @@ fn ready(name: HeaderName, encoded: String) -> HeaderValue {
 }
 
 fn put_together(message: MessageBuilder, mail: &EmailMessage, key: &str) -> Result<Message, BuildError> {
-    let inline: Vec<&Attachment> =
-        mail.attachments.iter().filter(|one| one.cid.is_some() && mail.html.is_some()).collect();
-    let attached: Vec<&Attachment> =
-        mail.attachments.iter().filter(|one| one.cid.is_none() || mail.html.is_none()).collect();
-    let decoded = Decoded::of(&mail.attachments)?;
-    let text = text_part("text/plain; charset=utf-8", &mail.text)?;
-    let content = match &mail.html {
-        None => Part::Single(text),
-        Some(html) => {
-            let html = text_part("text/html; charset=utf-8", html)?;
-            let alternative = multipart("alternative", key, 2)?.singlepart(text);
-            Part::Multi(if inline.is_empty() {
-                alternative.singlepart(html)
-            } else {
-                let mut related = multipart("related; type=\"text/html\"", key, 3)?.singlepart(html);
-                for one in inline {
-                    related = related.singlepart(file_part("inline", one, decoded.bytes_of(one)?));
-                }
-                alternative.multipart(related)
-            })
+    // Without HTML there is nothing that could show an inline image: it is attached.
+    let is_inline = |one: &Attachment| one.cid.is_some() && mail.html.is_some();
+    let (inline, attached): (Vec<_>, Vec<_>) =
+        decoded(&mail.attachments)?.into_iter().partition(|(one, _)| is_inline(one));
+    let mut content = text_and_html(mail, key, inline)?;
+    if !attached.is_empty() {
+        let mut mixed = content.within(multipart("mixed", key, 1)?);
+        for (one, bytes) in attached {
+            mixed = mixed.singlepart(file_part("attachment", one, bytes));
         }
-    };
-    let lettre = |error: lettre::error::Error| BuildError::Lettre(error.to_string());
-    if attached.is_empty() {
-        return match content {
-            Part::Single(part) => message.singlepart(part).map_err(lettre),
-            Part::Multi(part) => message.multipart(part).map_err(lettre),
-        };
+        content = Part::Multi(mixed);
     }
-    let mixed = multipart("mixed", key, 1)?;
-    let mut mixed = match content {
-        Part::Single(part) => mixed.singlepart(part),
-        Part::Multi(part) => mixed.multipart(part),
+    let whole = match content {
+        Part::Single(part) => message.singlepart(part),
+        Part::Multi(part) => message.multipart(part),
     };
-    for one in attached {
-        mixed = mixed.singlepart(file_part("attachment", one, decoded.bytes_of(one)?));
+    whole.map_err(|error| BuildError::Lettre(error.to_string()))
+}
+
+fn text_and_html(mail: &EmailMessage, key: &str, inline: Vec<(&Attachment, Vec<u8>)>) -> Result<Part, BuildError> {
+    let text = text_part("text/plain; charset=utf-8", &mail.text)?;
+    let Some(html) = &mail.html else { return Ok(Part::Single(text)) };
+    let mut html = Part::Single(text_part("text/html; charset=utf-8", html)?);
+    if !inline.is_empty() {
+        let mut related = html.within(multipart("related; type=\"text/html\"", key, 3)?);
+        for (one, bytes) in inline {
+            related = related.singlepart(file_part("inline", one, bytes));
+        }
+        html = Part::Multi(related);
     }
-    message.multipart(mixed).map_err(lettre)
+    Ok(Part::Multi(html.within(multipart("alternative", key, 2)?.singlepart(text))))
 }
 
 enum Part {
@@ -224,30 +217,30 @@ enum Part {
     Multi(MultiPart),
 }
 
-/// Attachments' own bytes, checked together against the limit before any is encoded again.
-struct Decoded<'a>(Vec<(&'a Attachment, Vec<u8>)>);
-
-impl<'a> Decoded<'a> {
-    fn of(attachments: &'a [Attachment]) -> Result<Self, BuildError> {
-        let mut all = Vec::with_capacity(attachments.len());
-        let mut total = 0;
-        for (at, one) in attachments.iter().enumerate() {
-            let bytes = STANDARD
-                .decode(&one.base64)
-                .map_err(|_| MailProblem::Attachment { at, why: "the content is not standard base64" })?;
-            total += bytes.len();
-            all.push((one, bytes));
+impl Part {
+    fn within(self, outer: MultiPart) -> MultiPart {
+        match self {
+            Self::Single(part) => outer.singlepart(part),
+            Self::Multi(part) => outer.multipart(part),
         }
-        if total > MAX_ATTACHMENT_BYTES {
-            return Err(MailProblem::AttachmentsTooLarge.into());
-        }
-        Ok(Self(all))
     }
+}
 
-    fn bytes_of(&self, wanted: &Attachment) -> Result<Vec<u8>, BuildError> {
-        let found = self.0.iter().find(|(one, _)| std::ptr::eq(*one, wanted));
-        found.map(|(_, bytes)| bytes.clone()).ok_or_else(|| BuildError::Lettre("an attachment is missing".into()))
+/// Each attachment's own bytes, checked together against the limit before any is encoded again.
+fn decoded(attachments: &[Attachment]) -> Result<Vec<(&Attachment, Vec<u8>)>, BuildError> {
+    let mut all = Vec::with_capacity(attachments.len());
+    let mut total = 0;
+    for (at, one) in attachments.iter().enumerate() {
+        let bytes = STANDARD
+            .decode(&one.base64)
+            .map_err(|_| MailProblem::Attachment { at, why: "the content is not standard base64" })?;
+        total += bytes.len();
+        all.push((one, bytes));
     }
+    if total > MAX_ATTACHMENT_BYTES {
+        return Err(MailProblem::AttachmentsTooLarge.into());
+    }
+    Ok(all)
 }
 
 /// `=_` occurs in no quoted-printable or base64 text, and a line of plain text that begins with

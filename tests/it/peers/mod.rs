@@ -1,1 +1,4 @@
 //! Peers that tests talk to.
+
+pub mod mail_server;
+pub mod smtp_stub;

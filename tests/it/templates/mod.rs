@@ -44,7 +44,7 @@ pub fn filled(content: &Content, template: &str, locale: Option<&str>, json: &st
     let template = content.freeze(template, locale).unwrap();
     Inputs {
         to: to(),
-        source: Source::Template { template, data: raw(json) },
+        source: Source::template(template, raw(json)),
         locale: locale.map(str::to_owned),
         time_zone: None,
     }

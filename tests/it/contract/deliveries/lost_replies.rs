@@ -1,9 +1,9 @@
 //! Every verb called twice, as after a reply that never came.
 
 use belfry::ports::deliveries::{Accepted, Reclaim, Written};
-use belfry_domain::{Lane, Priority, State};
+use belfry_domain::State;
 
-use crate::contract::fixture::{LEASE_MS, ask, ended, intent, main_lane, next, queued};
+use crate::contract::fixture::{LEASE_MS, ask, ended, intent, next, queued};
 use crate::contract::harness::Harness;
 use crate::contract::on_every_store;
 
