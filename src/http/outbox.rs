@@ -61,7 +61,7 @@ pub struct OutboxMessageView {
 #[schema(as = Message)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MessageView {
-    Email(EmailView),
+    Email(Box<EmailView>),
     Sms { text: String },
     Push { payload: String },
     Webhook { body: String },

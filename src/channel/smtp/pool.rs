@@ -89,6 +89,7 @@ impl Pool {
 
 /// Closes what nobody uses. One task while something is idle; it ends with the last connection or
 /// with the pool.
+#[expect(clippy::disallowed_methods, reason = "at most one per pool, which it does not outlive by more than a wait")]
 fn sweep(shelf: Weak<Shelf>, every: Duration) {
     tokio::spawn(async move {
         loop {
