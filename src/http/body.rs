@@ -116,9 +116,9 @@ pub fn json(bytes: &[u8]) -> Result<Node<'_>, Problem> {
 ///
 /// # Errors
 /// 413.
-pub fn check_size(node: &Node<'_>) -> Result<(), Problem> {
+pub fn check_size(bytes: &[u8], node: &Node<'_>) -> Result<(), Problem> {
     let attachments = node.member("content").and_then(|content| content.member("attachments"));
-    let rest = node.raw.len() - attachments.map_or(0, |attachments| attachments.raw.len());
+    let rest = bytes.len() - attachments.map_or(0, |attachments| attachments.raw.len());
     if rest > MOST_BODY { Err(too_large(MOST_BODY)) } else { Ok(()) }
 }
 

@@ -90,7 +90,7 @@ async fn prepare(
     let (api, caller, bytes) = (Arc::clone(api), caller.clone(), Arc::clone(&read.bytes));
     let work = move || {
         let node = json(&bytes)?;
-        check_size(&node)?;
+        check_size(&bytes, &node)?;
         Ok(api.deps.intake.prepare(&caller, &arrival, &node, None))
     };
     if !large {

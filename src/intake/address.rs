@@ -18,11 +18,11 @@ pub fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
         return email(text).map(|email| Mailbox { name: None, email });
     };
     let address = rest.strip_suffix('>').ok_or("must end with > where the address is written in <>")?;
-    let name = name.trim();
-    let name = name.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(name);
     if name.contains(char::is_control) {
         return Err("must not contain control characters in the name");
     }
+    let name = name.trim();
+    let name = name.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(name);
     if name.chars().count() > MOST_NAME {
         return Err("must have a name of at most 255 characters");
     }
@@ -173,6 +173,7 @@ mod tests {
             "a@b@example.com",
             "ann@example.com\r\nBcc: x@example.com",
             "Ann\r\nBcc: x <ann@example.com>",
+            "Ann\n <ann@example.com>",
             "Ann <ann@example.com",
             "Ann <ann@example.com> x",
             "A \"B\" <ann@example.com>",

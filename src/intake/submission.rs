@@ -262,6 +262,8 @@ impl Draft<'_, '_> {
             let with_address: Vec<_> = wanted.iter().copied().filter(|one| !to.slots(*one).is_empty()).collect();
             if with_address.is_empty() && self.problems.lasting.iter().all(|known| !known.pointer.starts_with("/to")) {
                 self.problems.add(pointer, "has no address in /to");
+                // What it would be made of is looked at all the same.
+                channels.extend(wanted.first());
             } else if with_address.iter().any(|one| channels.contains(one)) {
                 self.problems.add(pointer, "names a channel twice");
             } else {
