@@ -54,6 +54,15 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         reason: "the API's own member: a page's items, a template's data",
     },
     Exception { rule: "name", path: "src/channel/smtp/", what: "data", reason: "the SMTP command DATA and its phase" },
+    Exception { rule: "name", path: "src/channel/smtp/", what: "Data", reason: "the SMTP command DATA and its phase" },
+    Exception { rule: "name", path: "tests/it/smtp/", what: "data", reason: "the SMTP command DATA and its phase" },
+    Exception {
+        rule: "name",
+        path: "tests/it/smtp/",
+        what: "end_of_data",
+        reason: "RFC 5321's own term for the final dot",
+    },
+    Exception { rule: "name", path: "tests/it/peers/", what: "Data", reason: "the SMTP command DATA and its phase" },
     Exception {
         rule: "name",
         path: "src/channel/smtp/",
