@@ -14,7 +14,7 @@ use super::json::{Escaped, Json};
 use super::problem::{RenderFault, RenderProblem};
 use super::template::{Template, header_file};
 use super::value::{Numbers, from_json};
-use super::{language, text};
+use super::{language, plain, text};
 use crate::ports::message::{EmailMessage, Rendered};
 
 /// Of one body part, in bytes. Past 100 KiB mail programs begin to cut.
@@ -113,7 +113,7 @@ fn mail(to: &To, subject: &str, body: Body, headers: Vec<(String, String)>) -> R
     }
     let text = match (body.text, &body.html) {
         (Some(text), _) => text,
-        (None, Some(html)) => text::from_html(html).ok_or_else(|| {
+        (None, Some(html)) => plain::from_html(html).ok_or_else(|| {
             RenderProblem::new(RenderFault::Failed, "no text can be made from the HTML; give a text part")
         })?,
         (None, None) => return Err(missing("a mail needs a text or an HTML part")),
