@@ -8,4 +8,4 @@ mod reconcile;
 mod server;
 mod sink;
 mod stopped;
-mod until;
+pub(crate) mod until;

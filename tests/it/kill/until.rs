@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// After `within`, naming what never happened.
 #[track_caller]
-pub(super) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
     loop {
         if let Some(found) = found() {

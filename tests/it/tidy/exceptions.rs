@@ -58,7 +58,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception { rule: "name", path: "src/channel/smtp/", what: "end_of_data", reason: SMTP_DATA },
     Exception { rule: "name", path: "src/channel/smtp/classify.rs", what: "Data", reason: SMTP_DATA },
     Exception { rule: "name", path: "tests/it/peers/smtp_stub.rs", what: "Data", reason: SMTP_DATA },
-    Exception { rule: "name", path: "tests/it/peers/smtp_stub_session.rs", what: "data", reason: SMTP_DATA },
     Exception { rule: "name", path: "tests/it/smtp/", what: "data", reason: SMTP_DATA },
     Exception { rule: "name", path: "tests/it/smtp/", what: "end_of_data", reason: SMTP_DATA },
     Exception {
