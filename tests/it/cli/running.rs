@@ -23,8 +23,7 @@ pub struct Running {
 impl Running {
     pub fn start(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
         let args = [&["serve", "--output", "json"][..], args].concat();
-        let mut child =
-            belfry(dir, &args, env).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = belfry(dir, &args, env).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let (line, lines) = sync_channel(1);
         std::thread::spawn(move || {

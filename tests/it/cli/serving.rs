@@ -100,7 +100,8 @@ fn an_ephemeral_server_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let server = Running::start(dir.path(), &["--ephemeral", "--port", "0"], &[]);
     let key = server.told["api_key"].as_str().unwrap();
-    let sent = [&SEND[..], &["--server", &server.url()]].concat();
+    let url = server.url();
+    let sent = [&SEND[..], &["--server", &url]].concat();
     assert_eq!(run(dir.path(), &sent, &[("BELFRY_API_KEY", key)]).code, 0);
     server.signal(Signal::TERM);
     assert_eq!(server.ended().0.code(), Some(0));

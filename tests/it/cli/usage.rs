@@ -41,8 +41,7 @@ fn exit_codes_say_what_happened() {
 #[test]
 fn version_and_completion_are_for_programs() {
     let dir = tempfile::tempdir().unwrap();
-    let version: serde_json::Value =
-        serde_json::from_str(&run(dir.path(), &["version", "--json"], &[]).out).unwrap();
+    let version: serde_json::Value = serde_json::from_str(&run(dir.path(), &["version", "--json"], &[]).out).unwrap();
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
     for shell in ["bash", "zsh", "fish"] {
         let done = run(dir.path(), &["completion", shell], &[]);
