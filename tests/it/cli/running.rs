@@ -4,12 +4,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::belfry;
+use crate::peers::until::until;
 
 /// Long enough for a machine that does ten other things.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,14 +52,7 @@ impl Running {
 
     /// Waits for the end and returns what was logged, too.
     pub fn ended(mut self) -> (ExitStatus, String) {
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "did not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
+        let status = until("the server ends", PATIENCE, || self.child.try_wait().unwrap());
         let mut log = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         (status, log)

@@ -8,4 +8,4 @@ mod reconcile;
 mod server;
 mod sink;
 mod stopped;
-pub(crate) mod until;
+pub(crate) 

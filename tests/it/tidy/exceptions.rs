@@ -39,12 +39,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception {
         rule: "library",
         path: "src/config/check.rs",
-        what: "axum",
-        reason: "reads an address with the parser of the http crate, which axum hands on",
-    },
-    Exception {
-        rule: "library",
-        path: "src/config/check.rs",
         what: "tracing_subscriber",
         reason: "a level is checked by the parser that will read it",
     },
@@ -62,7 +56,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception { rule: "name", path: "tests/it/smtp/", what: "end_of_data", reason: SMTP_DATA },
     Exception {
         rule: "sleep",
-        path: "tests/it/kill/until.rs",
+        path: "tests/it/peers/until.rs",
         what: "sleep",
         reason: "the pause between two looks at another process, which can signal nothing",
     },
@@ -89,5 +83,11 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         path: "src/cli/",
         what: "",
         reason: "a command is a shell of its own: it draws a key, and looks whether to colour",
+    },
+    Exception {
+        rule: "sleep",
+        path: "tests/it/http/bed.rs",
+        what: "sleep_until",
+        reason: "a clock that hands its own waiting on to the machine's",
     },
 ];
