@@ -37,12 +37,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         reason: "virtual time: it passes at once, and nobody waits",
     },
     Exception {
-        rule: "library",
-        path: "src/config/check.rs",
-        what: "tracing_subscriber",
-        reason: "a level is checked by the parser that will read it",
-    },
-    Exception {
         rule: "name",
         path: "src/http/",
         what: "data",
