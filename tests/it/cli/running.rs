@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::belfry;
-use crate::kill::until::until;
+use crate::peers::until::until;
 
 /// Long enough for a machine that does ten other things.
 const PATIENCE: Duration = Duration::from_secs(60);

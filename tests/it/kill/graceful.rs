@@ -12,7 +12,7 @@ use super::load::{self, Ledger, Place};
 use super::reconcile::reconcile;
 use super::server::{KEY, Site};
 use super::sink::{Phase, Sink};
-use super::until::until;
+use crate::peers::until::until;
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT_GRACE: &str = "[engine]\nshutdown_grace = \"500ms\"\n";

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::smtp_stub::PATIENCE;
-use crate::kill::until::until;
+use super::until::until;
 
 /// Every mailbox opens with it.
 pub const PASSWORD: &str = "secret";

@@ -51,7 +51,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception { rule: "name", path: "tests/it/smtp/", what: "end_of_data", reason: SMTP_DATA },
     Exception {
         rule: "sleep",
-        path: "tests/it/kill/until.rs",
+        path: "tests/it/peers/until.rs",
         what: "sleep",
         reason: "the pause between two looks at another process, which can signal nothing",
     },
@@ -78,5 +78,11 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
         path: "src/cli/",
         what: "",
         reason: "a command is a shell of its own: it draws a key, and looks whether to colour",
+    },
+    Exception {
+        rule: "sleep",
+        path: "tests/it/http/bed.rs",
+        what: "sleep_until",
+        reason: "a clock that hands its own waiting on to the machine's",
     },
 ];

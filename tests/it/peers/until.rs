@@ -20,7 +20,7 @@ pub(crate) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> 
 }
 
 /// Lets real time pass where time itself is the condition: a lease of another process.
-pub(super) fn pass(span: Duration) {
+pub fn pass(span: Duration) {
     let end = Instant::now() + span;
     until("time passes", span * 2, || (Instant::now() >= end).then_some(()));
 }
