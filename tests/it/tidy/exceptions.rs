@@ -69,12 +69,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         rule: "shell",
-        path: "src/channel/smtp/pool.rs",
-        what: "",
-        reason: "starts at most one task per pool, which closes idle connections",
-    },
-    Exception {
-        rule: "shell",
         path: "src/cli/",
         what: "",
         reason: "a command is a shell of its own: it draws a key, and looks whether to colour",
