@@ -71,7 +71,7 @@ fn channel(sink: &Sink) -> Result<SmtpChannel> {
 async fn pipelined(sink: &Sink) -> Result<f64> {
     let out = outgoing(0)?;
     let mail = channel(sink)?.build(&out).context("the mail")?;
-    let body = String::from_utf8(mail.wire.clone())?;
+    let body = String::from_utf8(mail.bytes)?;
     let started = Instant::now();
     let mut connections = JoinSet::new();
     for _ in 0..CONNECTIONS {

@@ -47,13 +47,13 @@ impl Sink {
         lines.get_mut().write_all(b"EHLO bench.example\r\n").await?;
         reply(&mut lines, "250").await?;
         const OPEN: &str = "MAIL FROM:<shop@example.com>\r\nRCPT TO:<customer@example.com>\r\nDATA\r\n";
-        let next = format!("{body}\r\n.\r\n{OPEN}");
+        let next = format!("{body}.\r\n{OPEN}");
         lines.get_mut().write_all(OPEN.as_bytes()).await?;
         for number in 1..=messages {
             for code in ["250", "250", "354"] {
                 reply(&mut lines, code).await?;
             }
-            let last = format!("{body}\r\n.\r\n");
+            let last = format!("{body}.\r\n");
             let text = if number == messages { &last } else { &next };
             lines.get_mut().write_all(text.as_bytes()).await?;
             reply(&mut lines, "250").await?;

@@ -117,7 +117,11 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
 fn attempt(entry: &EntryView, provider: &str) -> String {
     let number = entry.attempt.unwrap_or_default();
     let send = entry.send.filter(|send| *send > 1).map(|send| format!(" of send {send}")).unwrap_or_default();
-    let took = entry.took_ms.map(|ms| format!(" after {}", short(Duration::from_millis(ms)))).unwrap_or_default();
+    let took = entry
+        .took_ms
+        .filter(|ms| *ms > 0)
+        .map(|ms| format!(" after {}", short(Duration::from_millis(ms))))
+        .unwrap_or_default();
     let word = entry.outcome.as_deref().unwrap_or("?");
     let said = match (word, &entry.text) {
         ("accepted", _) | (_, None) => String::new(),

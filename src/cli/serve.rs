@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::Shell;
 use super::exit::Exit;
 use super::local::LocalDir;
-use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
+use super::terminal::{Colour, Format, Look, colour_on_stderr, print};
 use crate::app::{RunningApp, StartOptions, start};
 use crate::config::Config;
 use crate::telemetry::start_logging;
@@ -92,12 +92,16 @@ fn announce(shell: &Shell, config: &Config, running: &RunningApp, ephemeral: boo
         dir.key().map(|_| dir.key_path())
     };
     match shell.look.format {
-        Format::Json => print_json(&json!({
-            "address": running.address.to_string(),
-            "api": format!("{url}/v1"),
-            "dashboard": format!("{url}/admin"),
-            "api_key": running.first_key,
-        }))?,
+        // On one line: whoever starts a server for a test reads one line and goes on.
+        Format::Json => {
+            let told = json!({
+                "address": running.address.to_string(),
+                "api": format!("{url}/v1"),
+                "dashboard": format!("{url}/admin"),
+                "api_key": running.first_key,
+            });
+            print(&format!("{told}\n"))?;
+        }
         Format::Table => {
             let left = left.map(|path| path.display().to_string());
             print(&banner(&shell.look, &url, running.first_key.as_deref(), left.as_deref()))?;

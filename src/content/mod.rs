@@ -12,6 +12,7 @@ pub mod json;
 pub mod language;
 pub mod lint;
 mod meta;
+pub mod plain;
 pub mod preview;
 pub mod problem;
 mod render;
@@ -42,6 +43,7 @@ const OLD_VERSIONS: usize = 64;
 /// The templates of an installation, compiled.
 pub struct Content {
     by_name: BTreeMap<String, Arc<Template>>,
+    by_version: BTreeMap<String, Arc<Template>>,
     /// Newest last.
     old: Mutex<VecDeque<Arc<Template>>>,
 }
@@ -83,7 +85,11 @@ impl Content {
                 Err(found) => problems.extend(found),
             }
         }
-        if problems.is_empty() { Ok(Self { by_name, old: Mutex::default() }) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let by_version = by_name.values().map(|one: &Arc<Template>| (one.version.clone(), Arc::clone(one))).collect();
+        Ok(Self { by_name, by_version, old: Mutex::default() })
     }
 
     /// Names of the templates, sorted.
@@ -159,8 +165,7 @@ impl Content {
     }
 
     fn version(&self, version: &str) -> Option<Arc<Template>> {
-        let current = self.by_name.values().find(|template| template.version == version);
-        if let Some(template) = current {
+        if let Some(template) = self.by_version.get(version) {
             return Some(Arc::clone(template));
         }
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);

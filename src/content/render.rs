@@ -14,7 +14,7 @@ use super::json::{Escaped, Json};
 use super::problem::{RenderFault, RenderProblem};
 use super::template::{Template, header_file};
 use super::value::{Numbers, from_json};
-use super::{language, text};
+use super::{language, plain, text};
 use crate::ports::message::{EmailMessage, Rendered};
 
 /// Of one body part, in bytes. Past 100 KiB mail programs begin to cut.
@@ -45,12 +45,11 @@ pub fn render(
     match (&inputs.source, template) {
         (Source::Inline(inline), _) => inline_message(&inputs.to, inline, channel),
         (Source::Template { template: frozen, data }, Some(template)) => {
-            let given = data;
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
-            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), given.get())?;
-            page.message(&inputs.to, channel, given)
+            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), data.get())?;
+            page.message(&inputs.to, channel, data)
         }
         (Source::Template { .. }, None) => {
             Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
@@ -114,7 +113,7 @@ fn mail(to: &To, subject: &str, body: Body, headers: Vec<(String, String)>) -> R
     }
     let text = match (body.text, &body.html) {
         (Some(text), _) => text,
-        (None, Some(html)) => text::from_html(html).ok_or_else(|| {
+        (None, Some(html)) => plain::from_html(html).ok_or_else(|| {
             RenderProblem::new(RenderFault::Failed, "no text can be made from the HTML; give a text part")
         })?,
         (None, None) => return Err(missing("a mail needs a text or an HTML part")),

@@ -1,10 +1,4 @@
-//! Plain text: made from HTML, folded into a subject, measured for SMS.
-
-use html2text::config;
-use html2text::render::{TaggedLine, TextDecorator};
-
-/// Width of text made from HTML, as mail text is commonly wrapped.
-const WIDTH: usize = 76;
+//! Plain text: folded into a subject, ended as a body, measured for SMS.
 
 /// A subject is one line: line ends and tabs fold into one space with the white space around
 /// them, other control characters go, and so does white space at both ends.
@@ -29,103 +23,6 @@ pub fn one_final_newline(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
-}
-
-/// The text of an HTML mail, for those who read no HTML. `None` where the HTML has no end to its
-/// nesting or cannot be laid out.
-#[must_use]
-pub fn from_html(html: &str) -> Option<String> {
-    let layout = config::with_decorator(Plain::default()).no_table_borders().no_link_wrapping().allow_width_overflow();
-    let made = layout.string_from_read(html.as_bytes(), WIDTH).ok()?;
-    let mut text = String::with_capacity(made.len());
-    let mut blank = 0;
-    for line in made.lines().map(str::trim_end) {
-        blank = if line.is_empty() { blank + 1 } else { 0 };
-        if blank < 2 && !(text.is_empty() && line.is_empty()) {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    Some(one_final_newline(text))
-}
-
-/// Links as `words <address>`; no markdown signs, as this is not for a markdown reader.
-#[derive(Clone, Debug, Default)]
-struct Plain {
-    /// Addresses of the links that are open.
-    open: Vec<String>,
-}
-
-const fn nothing() -> (String, ()) {
-    (String::new(), ())
-}
-
-impl TextDecorator for Plain {
-    type Annotation = ();
-
-    fn decorate_link_start(&mut self, url: &str) -> (String, ()) {
-        self.open.push(url.to_owned());
-        nothing()
-    }
-    fn decorate_link_end(&mut self) -> String {
-        match self.open.pop() {
-            Some(url) if !url.is_empty() && !url.starts_with('#') => format!(" <{url}>"),
-            _ => String::new(),
-        }
-    }
-    fn decorate_em_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_em_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_strong_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_strong_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_strikeout_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_strikeout_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_code_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_code_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_preformat_first(&self) {}
-    fn decorate_preformat_cont(&self) {}
-    fn decorate_image(&mut self, _src: &str, words: &str) -> (String, ()) {
-        (words.to_owned(), ())
-    }
-    fn header_prefix(&self, _level: usize) -> String {
-        String::new()
-    }
-    fn quote_prefix(&self) -> String {
-        "> ".to_owned()
-    }
-    fn unordered_item_prefix(&self) -> String {
-        "- ".to_owned()
-    }
-    fn ordered_item_prefix(&self, number: i64) -> String {
-        format!("{number}. ")
-    }
-    fn decorate_superscript_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_superscript_end(&self) -> String {
-        String::new()
-    }
-    fn make_subblock_decorator(&self) -> Self {
-        Self::default()
-    }
-    fn finalise(&mut self, _urls: Vec<String>) -> Vec<TaggedLine<()>> {
-        Vec::new()
-    }
 }
 
 /// How many SMS a text takes: 160 and 153 characters where all are of the GSM alphabet (some count
@@ -198,12 +95,6 @@ mod tests {
         ] {
             assert_eq!(sms_segments(&text), segments, "{text}");
         }
-    }
-
-    #[test]
-    fn deep_nesting_is_survived() {
-        let deep = "<div>".repeat(20_000) + "end";
-        assert!(from_html(&deep).is_none_or(|text| text.contains("end")));
     }
 
     proptest! {

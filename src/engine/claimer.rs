@@ -20,16 +20,23 @@ const STORE_AWAY: Duration = Duration::from_millis(250);
 pub(super) async fn run(shared: SharedRef) {
     let mut store_away = false;
     let mut full = false;
-    while !shared.draining() {
+    loop {
+        let asking = shared.permits.asking();
+        if shared.draining() {
+            return;
+        }
         // Taken before anything is looked at: what changes in between is not missed.
         let freed = shared.permits.changed();
         let (lanes, look_again) = wanted(&shared);
         if lanes.is_empty() {
+            drop(asking);
             wait(&shared, freed, look_again, false).await;
             continue;
         }
         let alone = !full && shared.alone_hint.swap(false, Ordering::Relaxed);
-        match claim(&shared, &lanes, alone).await {
+        let claimed = claim(&shared, &lanes, alone).await;
+        drop(asking);
+        match claimed {
             Ok((claimed, next_due)) => {
                 if std::mem::take(&mut store_away) {
                     shared.deps.facts.record(&Fact::StoreRecovered);

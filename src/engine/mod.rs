@@ -190,14 +190,14 @@ impl Shared {
 
     async fn idle_by(&self, until: Boot) -> bool {
         loop {
-            let changed = self.permits.changed();
-            if self.permits.in_flight() == 0 {
+            let ended = self.permits.something_ended();
+            if self.permits.idle() {
                 return true;
             }
             tokio::select! {
                 biased;
-                () = changed => {}
-                () = self.deps.clock.sleep_until(until) => return self.permits.in_flight() == 0,
+                () = ended => {}
+                () = self.deps.clock.sleep_until(until) => return self.permits.idle(),
             }
         }
     }

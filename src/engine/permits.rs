@@ -2,6 +2,7 @@
 //! claims are only asked for where a permit is free. High lanes always keep some.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belfry_domain::{Lane, Priority};
@@ -11,7 +12,25 @@ use tokio::sync::futures::OwnedNotified;
 #[derive(Default)]
 pub(super) struct Permits {
     taken: Arc<Mutex<BTreeMap<Lane, u16>>>,
+    /// Claims that are being asked for; what they bring is work that has not begun.
+    asking: Arc<AtomicUsize>,
     changed: Arc<Notify>,
+    /// Something ended: whoever waits for the end of everything looks again. Not `changed`, which
+    /// the claimer itself waits on.
+    ended: Arc<Notify>,
+}
+
+/// A claim being asked for, until dropped.
+pub(super) struct Asking {
+    asking: Arc<AtomicUsize>,
+    ended: Arc<Notify>,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.asking.fetch_sub(1, Ordering::SeqCst);
+        self.ended.notify_waiters();
+    }
 }
 
 /// One call's permit; given back when dropped, however the task ends.
@@ -19,6 +38,7 @@ pub(super) struct Permit {
     lane: Lane,
     taken: Arc<Mutex<BTreeMap<Lane, u16>>>,
     changed: Arc<Notify>,
+    ended: Arc<Notify>,
 }
 
 impl Drop for Permit {
@@ -29,6 +49,7 @@ impl Drop for Permit {
         }
         drop(taken);
         self.changed.notify_waiters();
+        self.ended.notify_waiters();
     }
 }
 
@@ -56,7 +77,24 @@ impl Permits {
 
     pub(super) fn take(&self, lane: &Lane) -> Permit {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner).entry(lane.clone()).or_default() += 1;
-        Permit { lane: lane.clone(), taken: self.taken.clone(), changed: self.changed.clone() }
+        Permit {
+            lane: lane.clone(),
+            taken: self.taken.clone(),
+            changed: self.changed.clone(),
+            ended: self.ended.clone(),
+        }
+    }
+
+    /// To be held while a claim is asked for, and taken before looking whether that is still wanted:
+    /// a claim that comes back after everything seemed idle would be broken off in its call.
+    pub(super) fn asking(&self) -> Asking {
+        self.asking.fetch_add(1, Ordering::SeqCst);
+        Asking { asking: self.asking.clone(), ended: self.ended.clone() }
+    }
+
+    /// Nothing is under way, and nothing about to be.
+    pub(super) fn idle(&self) -> bool {
+        self.asking.load(Ordering::SeqCst) == 0 && self.in_flight() == 0
     }
 
     /// Calls under way in one lane.
@@ -66,6 +104,11 @@ impl Permits {
 
     pub(super) fn in_flight(&self) -> usize {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).values().map(|count| usize::from(*count)).sum()
+    }
+
+    /// Resolves at the next call or claim that ends after this one.
+    pub(super) fn something_ended(&self) -> OwnedNotified {
+        self.ended.clone().notified_owned()
     }
 
     /// Resolves at the next permit given back after this call.

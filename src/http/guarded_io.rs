@@ -33,6 +33,14 @@ impl OurTurn {
     }
 }
 
+impl Turns {
+    /// Whether a request is being answered.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for OurTurn {
     fn drop(&mut self) {
         self.0.open.store(false, Ordering::Relaxed);

@@ -40,7 +40,6 @@ pub use self::drain::Drain;
 use self::problem::{Code, Problem};
 
 /// The whole API.
-#[must_use]
 pub fn router(deps: Deps) -> Router {
     let api: Shared = Arc::new(Api::new(deps));
     let (routes, mut document) = collected().split_for_parts();

@@ -61,7 +61,7 @@ pub struct OutboxMessageView {
 #[schema(as = Message)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MessageView {
-    Email(EmailView),
+    Email(Box<EmailView>),
     Sms { text: String },
     Push { payload: String },
     Webhook { body: String },
@@ -311,7 +311,7 @@ impl From<OutboxMessage> for OutboxMessageView {
 impl From<Rendered> for MessageView {
     fn from(message: Rendered) -> Self {
         match message {
-            Rendered::Email(email) => Self::Email((*email).into()),
+            Rendered::Email(email) => Self::Email(Box::new((*email).into())),
             Rendered::Sms { text } => Self::Sms { text },
             Rendered::Push { payload } => Self::Push { payload },
             Rendered::Webhook { body } => Self::Webhook { body },

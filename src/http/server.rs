@@ -66,6 +66,9 @@ pub struct Served {
 /// burn the processor that could free some.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
+/// How long a request may still be arriving once the end has begun.
+const HEAD_AT_THE_END: Duration = Duration::from_secs(2);
+
 impl Server {
     /// Serves until the drain begins and open requests have finished, or the grace has run out.
     /// Idle connections are closed at once: nobody waits for a client that has nothing to say.
@@ -116,6 +119,7 @@ async fn connection(stream: TcpStream, router: Router, limits: ServerLimits, dra
     }
     let turns = Arc::new(Turns::default());
     let io = GuardedIo::new(stream, Arc::clone(&turns), limits.header_timeout, limits.write_timeout);
+    let answering = Arc::clone(&turns);
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
         let turn = OurTurn::begin(&turns);
@@ -140,7 +144,11 @@ async fn connection(stream: TcpStream, router: Router, limits: ServerLimits, dra
     };
     if ended.is_none() {
         serving.as_mut().graceful_shutdown();
-        // How a connection breaks is the client's business and nobody else's.
-        drop(serving.await);
+        // How a connection breaks is the client's business and nobody else's. A request that is
+        // being answered has the whole grace; a head that is still coming in, only a moment.
+        let half_a_head = tokio::time::timeout(HEAD_AT_THE_END, serving.as_mut()).await.is_err();
+        if half_a_head && answering.is_open() {
+            drop(serving.await);
+        }
     }
 }

@@ -161,15 +161,13 @@ impl Intake {
         Ok(answers)
     }
 
-    /// Hands the new ones to the store, each id once, and returns what it had under each.
+    /// Hands the new ones to the store, which counts what it knows already, and returns what it had
+    /// under each id before the first of them.
     async fn store_new(&self, candidates: &mut [Candidate]) -> Result<HashMap<NotificationId, Known>, StoreError> {
         let mut asked: Vec<Asked> = Vec::new();
         let mut batch = Vec::new();
         for candidate in candidates {
             let Ok(made) = &mut candidate.made else { continue };
-            if asked.iter().any(|one| one.id == candidate.id) {
-                continue;
-            }
             let Some(new) = made.take() else { continue };
             asked.push(Asked::of(&new));
             batch.push(*new);
@@ -195,7 +193,11 @@ impl Intake {
             };
             (id, known)
         });
-        Ok(found.collect())
+        let mut first = HashMap::new();
+        for (id, known) in found {
+            first.entry(id).or_insert(known);
+        }
+        Ok(first)
     }
 
     fn answer(&self, id: NotificationId, hop: Hop, print: &Fingerprint, found: &Known, first: bool) -> Answer {

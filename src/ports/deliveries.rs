@@ -37,8 +37,8 @@ pub struct CollapseGroup {
 #[derive(Clone, Debug)]
 pub enum Accepted {
     Created,
-    /// The id is known and its record lives; `repeats` already counts this repeat. The caller
-    /// compares the fingerprints.
+    /// The id is known and its record lives. Where the fingerprints are the same, `repeats` already
+    /// counts this one; the caller compares them again to tell a repeat from a mistake.
     Repeat(Box<Record>),
     /// The id is known, its record is gone.
     Remembered(Tombstone),

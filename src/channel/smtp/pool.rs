@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
@@ -23,7 +24,10 @@ struct Shelf {
 #[derive(Default)]
 struct Idle {
     connections: Vec<Connection>,
+    /// Whether the sweeper is at work.
     swept: bool,
+    /// Ends with the pool.
+    sweeper: JoinSet<()>,
 }
 
 impl Shelf {
@@ -82,26 +86,24 @@ impl Pool {
         let mut idle = self.shelf.lock();
         idle.connections.push(connection);
         if !std::mem::replace(&mut idle.swept, true) {
-            sweep(Arc::downgrade(&self.shelf), self.shelf.settings.reuse.idle.0);
+            while idle.sweeper.try_join_next().is_some() {}
+            idle.sweeper.spawn(sweep(Arc::downgrade(&self.shelf), self.shelf.settings.reuse.idle.0));
         }
     }
 }
 
-/// Closes what nobody uses. One task while something is idle; it ends with the last connection or
-/// with the pool.
-fn sweep(shelf: Weak<Shelf>, every: Duration) {
-    tokio::spawn(async move {
-        loop {
-            sleep(every).await;
-            let Some(shelf) = shelf.upgrade() else { return };
-            let (spent, more) = shelf.take_spent();
-            drop(shelf);
-            for one in spent {
-                one.bye().await;
-            }
-            if !more {
-                return;
-            }
+/// Closes what nobody uses. At work while something is idle.
+async fn sweep(shelf: Weak<Shelf>, every: Duration) {
+    loop {
+        sleep(every).await;
+        let Some(shelf) = shelf.upgrade() else { return };
+        let (spent, more) = shelf.take_spent();
+        drop(shelf);
+        for one in spent {
+            one.bye().await;
         }
-    });
+        if !more {
+            return;
+        }
+    }
 }

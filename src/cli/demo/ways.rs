@@ -152,14 +152,15 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until nothing more happens to the intent by itself.
+    /// Waits until nothing more goes out for the intent by itself: accepted or an end, a receipt may
+    /// still come.
     async fn settled(&self, intent: &Intent) -> anyhow::Result<Answer> {
         let look = async {
             let mut after = Duration::from_millis(5);
             loop {
                 let answer = self.client.get(&format!("/v1/notifications/{}", intent.id)).await?.ok()?;
-                let deliveries = answer.body["deliveries"].as_array();
-                if deliveries.is_some_and(|all| all.iter().all(|one| one["ended"] == true)) {
+                let state = answer.body["state"].as_str().unwrap_or_default();
+                if !["scheduled", "queued", "deferred", "sending"].contains(&state) {
                     return Ok::<_, Failure>(answer);
                 }
                 tokio::time::sleep(after).await;

@@ -24,10 +24,14 @@ impl Core {
     fn accept_one(&mut self, item: &NewNotification) -> Result<Accepted> {
         let id = item.notification.id;
         if let Some(seq) = self.reads().seq_of(id)? {
-            self.conn.prepare_cached(sql::COUNT_REPEAT)?.execute([seq])?;
-            let Some(record) = self.reads().record(seq)? else {
+            let Some(mut record) = self.reads().record(seq)? else {
                 return Err(StoreError::Corrupt("a record without its notification".into()));
             };
+            // The same key with another request is a mistake of the caller's, not a repeat.
+            if record.notification.fingerprint.whole == item.notification.fingerprint.whole {
+                self.conn.prepare_cached(sql::COUNT_REPEAT)?.execute([seq])?;
+                record.repeats += 1;
+            }
             return Ok(Accepted::Repeat(Box::new(record)));
         }
         if let Some(tombstone) = self.tombstone(id)? {

@@ -105,7 +105,7 @@ impl Core {
     /// # Errors
     /// The operation's own.
     pub fn operation<T>(&mut self, verb: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        // A full disk ends the whole transaction; a savepoint would open another unseen.
+        // A savepoint would open another transaction unseen.
         self.in_transaction()?;
         self.conn.prepare_cached("SAVEPOINT operation")?.execute([])?;
         let before = (self.tally.clone(), self.due);
@@ -115,6 +115,9 @@ impl Core {
             // Numbers given to new names went with the rows.
             self.lanes.clear();
             self.owners.clear();
+            if self.given_up() {
+                return done;
+            }
             self.conn.prepare_cached("ROLLBACK TO operation")?.execute([])?;
         }
         self.conn.prepare_cached("RELEASE operation")?.execute([])?;
@@ -146,8 +149,13 @@ impl Core {
         Ok(())
     }
 
+    /// SQLite has ended the whole transaction by itself: a full disk does that.
+    pub fn given_up(&self) -> bool {
+        self.conn.is_autocommit()
+    }
+
     fn in_transaction(&self) -> Result<()> {
-        if self.conn.is_autocommit() {
+        if self.given_up() {
             return Err(StoreError::Unavailable("the transaction was given up".into()));
         }
         Ok(())

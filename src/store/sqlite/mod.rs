@@ -21,6 +21,8 @@ mod schema;
 mod search;
 mod sql;
 mod store;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod write;
 mod writer;

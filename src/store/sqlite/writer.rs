@@ -39,7 +39,7 @@ where
     fn run(self: Box<Self>, core: &mut Core, now: UnixMs) -> Answer {
         let Self { verb, reply } = *self;
         let done = core.operation(|core| verb(core, now));
-        Box::new(move |kept| answer(reply, kept.and(done)))
+        Box::new(move |kept| answer(reply, done.and_then(|done| kept.map(|()| done))))
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
@@ -108,8 +108,9 @@ impl Writer {
             self.core.rollback();
             return;
         };
+        let given_up = self.core.given_up();
         let kept = self.core.commit();
-        self.broken = kept.is_err();
+        self.broken = kept.is_err() && !given_up;
         if matches!(kept, Ok(true)) {
             self.due.raise();
         }

@@ -59,6 +59,11 @@ impl Harness {
     pub fn now(&self) -> UnixMs {
         self.clock.now()
     }
+
+    /// Over a store of the test's own.
+    pub fn over(store: Arc<dyn Ports>, clock: &Arc<ManualClock>) -> Self {
+        Self { store, clock: clock.clone(), _place: None }
+    }
 }
 
 pub fn in_memory() -> Harness {

@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod deliveries;
+mod file;
 mod fixture;
 mod harness;
 mod installation;

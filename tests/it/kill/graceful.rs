@@ -12,7 +12,7 @@ use super::load::{self, Ledger, Place};
 use super::reconcile::reconcile;
 use super::server::{KEY, Site};
 use super::sink::{Phase, Sink};
-use super::until::until;
+use crate::peers::until::until;
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT_GRACE: &str = "[engine]\nshutdown_grace = \"500ms\"\n";
@@ -126,7 +126,7 @@ fn case_74_open_connections_do_not_hold_up_the_end() {
     let mut kept = server.client();
     assert_eq!(kept.get("/livez").unwrap().status, 200);
     let mut waits = TcpStream::connect(server.address).unwrap();
-    let request = format!("GET /v1/outbox?wait=30s HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\n\r\n");
+    let request = format!("GET /v1/outbox?wait=30 HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\n\r\n");
     waits.write_all(request.as_bytes()).unwrap();
     let mut half = TcpStream::connect(server.address).unwrap();
     half.write_all(b"POST /v1/notifications HTTP/1.1\r\nHost: kill\r\nContent-Len").unwrap();

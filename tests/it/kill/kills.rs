@@ -8,7 +8,7 @@ use super::load::{self, Ledger, Place};
 use super::reconcile::{ended, reconcile};
 use super::server::Site;
 use super::sink::{Phase, Sink};
-use super::until::until;
+use crate::peers::until::until;
 
 const ROUNDS: usize = 25;
 const PER_ROUND: usize = 200;

@@ -8,4 +8,3 @@ mod reconcile;
 mod server;
 mod sink;
 mod stopped;
-mod until;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::http::Client;
 use super::load::{Ledger, at_most_once, intent};
 use super::sink::Sink;
-use super::until::until;
+use crate::peers::until::until;
 
 const SETTLES: Duration = Duration::from_secs(30);
 

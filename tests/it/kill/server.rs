@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::http::Client;
-use super::until::until;
+use crate::peers::until::until;
 
 pub(super) const KEY: &str = "kill-0123456789abcdef0123456789abcdef";
 const START: Duration = Duration::from_secs(20);

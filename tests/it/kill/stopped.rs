@@ -9,7 +9,7 @@ use super::load::{self, Ledger, Place};
 use super::reconcile::reconcile;
 use super::server::Site;
 use super::sink::{Phase, Sink};
-use super::until::{pass, until};
+use crate::peers::until::{pass, until};
 
 const LONG: Duration = Duration::from_secs(30);
 const THREE_LEASES: Duration = Duration::from_secs(3);

@@ -5,9 +5,10 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::smtp_stub::PATIENCE;
+use super::until::until;
 
 /// Every mailbox opens with it.
 pub const PASSWORD: &str = "secret";
@@ -50,9 +51,9 @@ impl MailServer {
         // From here on dropped, and so stopped, whatever fails.
         let server = Self { folder, dovecot, smtp, imap };
         run("postfix", &["-c", &shown(&server.folder.path().join("postfix")), "start"]);
-        server.wait_for(smtp, "220 ");
-        server.wait_for(lmtp, "220 ");
-        server.wait_for(imap, "* OK");
+        Self::wait_for(smtp, "220 ");
+        Self::wait_for(lmtp, "220 ");
+        Self::wait_for(imap, "* OK");
         server
     }
 
@@ -70,26 +71,19 @@ impl MailServer {
     pub fn maildir(&self, wanted: usize) -> Vec<Vec<u8>> {
         let folder = self.folder.path().join("maildir/new");
         let files = || -> Vec<_> { fs::read_dir(&folder).into_iter().flatten().map(|it| it.unwrap().path()).collect() };
-        self.until("mails in the Maildir", || files().len() >= wanted);
+        until("mails in the Maildir", PATIENCE, || (files().len() >= wanted).then_some(()));
         files().iter().map(|path| fs::read(path).unwrap()).collect()
     }
 
-    fn wait_for(&self, port: u16, greeting: &str) {
+    fn wait_for(port: u16, greeting: &str) {
         use std::io::Read as _;
-        self.until("an answer", || {
-            let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
+        until("the mail server answers", PATIENCE, || {
+            let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
             stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
             let mut start = vec![0; greeting.len()];
-            stream.read_exact(&mut start).is_ok() && start == greeting.as_bytes()
+            stream.read_exact(&mut start).ok()?;
+            (start == greeting.as_bytes()).then_some(())
         });
-    }
-
-    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let end = Instant::now() + PATIENCE;
-        while !is_so() {
-            assert!(Instant::now() < end, "no {what} in time; {}", self.logs());
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 
     /// What both said, for a failing test.

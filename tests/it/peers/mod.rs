@@ -2,3 +2,4 @@
 
 pub mod mail_server;
 pub mod smtp_stub;
+pub mod until;

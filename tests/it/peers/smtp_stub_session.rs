@@ -67,7 +67,7 @@ impl Session<'_> {
                 "AUTH" => self.auth(&line).await?,
                 "MAIL" => self.mail(&line).await?,
                 "RCPT" => self.rcpt(&line).await?,
-                "DATA" => self.data(&line).await?,
+                "DATA" => self.take_message(&line).await?,
                 "RSET" => {
                     self.from = None;
                     self.to.clear();
@@ -168,7 +168,7 @@ impl Session<'_> {
         self.perform(act, usual).await
     }
 
-    async fn data(&mut self, line: &str) -> Result<(), Ended> {
+    async fn take_message(&mut self, line: &str) -> Result<(), Ended> {
         let act = self.act(At::Data, line);
         if self.to.is_empty() && act.is_none() {
             return self.say("554 5.5.1 no valid recipients").await;

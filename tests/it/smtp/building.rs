@@ -74,7 +74,7 @@ pub fn mails() -> Vec<(&'static str, EmailMessage)> {
 }
 
 #[test]
-fn case_37_case_55_case_59_every_structure_reads_back_as_it_was_meant() {
+fn case_59_every_structure_reads_back_as_it_was_meant() {
     let folder = tempfile::tempdir().unwrap();
     let mut wanted = Vec::new();
     for (name, mail) in mails() {
@@ -86,7 +86,7 @@ fn case_37_case_55_case_59_every_structure_reads_back_as_it_was_meant() {
 }
 
 #[test]
-fn case_32_case_34_a_thousand_subjects_by_two_parsers() {
+fn case_32_a_thousand_subjects_by_two_parsers() {
     let folder = tempfile::tempdir().unwrap();
     let mut wanted = Vec::new();
     let channel = channel();
@@ -103,6 +103,57 @@ fn case_32_case_34_a_thousand_subjects_by_two_parsers() {
         wanted.push(expected(&name, out.message_key, &mail));
     }
     check(folder.path(), &wanted, &[]);
+}
+
+/// Straight from the bytes, without a parser that might be lenient.
+#[test]
+fn case_34_encoded_words_stand_apart_and_hold_whole_characters() {
+    let channel = channel();
+    let mut words = 0;
+    for (at, subject) in corpus::subjects().into_iter().enumerate() {
+        let mail = EmailMessage { subject, ..mail() };
+        let bytes = channel.build(&outgoing_of(&format!("s{at}"), mail, "ann@example.com")).unwrap().bytes;
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, _) = text.split_once("\r\n\r\n").unwrap();
+        assert!(!head.contains("?==?"), "{at}");
+        for line in head.split("\r\n").filter(|line| line.contains("=?utf-8?b?")) {
+            assert!(line.len() <= 76, "{at} {line}");
+            let (_, word) = line.split_once("=?utf-8?b?").unwrap();
+            let encoded = word.strip_suffix("?=").unwrap();
+            assert!("=?utf-8?b?".len() + word.len() <= 75, "{at} {line}");
+            String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap();
+            words += 1;
+        }
+    }
+    assert!(words > 3_000, "{words}");
+}
+
+#[test]
+fn case_37_long_lines_dots_and_line_ends_arrive_as_they_left() {
+    let (_, html) = mails().into_iter().find(|(name, _)| *name == "html").unwrap();
+    assert!(html.text.lines().any(|line| line.len() == 5_000) && html.text.contains("\n.\n"));
+    let bytes = bytes(&outgoing(html.clone()));
+    assert!(bytes.split(|byte| *byte == b'\n').all(|line| line.len() <= 77), "76 octets and a line end");
+    let parsed = MessageParser::default().parse(&bytes).unwrap();
+    let meant = |text: &str| text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n");
+    let got = |text: &str| format!("{}\r\n", meant(text).trim_end_matches("\r\n"));
+    assert_eq!(got(&parsed.body_text(0).unwrap()), got(&html.text));
+    assert_eq!(got(&parsed.body_html(0).unwrap()), got(html.html.as_ref().unwrap()));
+}
+
+#[test]
+fn case_55_one_of_each_header_that_a_mail_must_have() {
+    for (name, mail) in mails() {
+        let out = outgoing_of(name, mail, "ann@example.com");
+        let text = String::from_utf8(bytes(&out)).unwrap();
+        let (head, _) = text.split_once("\r\n\r\n").unwrap();
+        for wanted in ["Message-ID", "Date", "From", "MIME-Version", "Subject", "To"] {
+            let count = head.split("\r\n").filter(|line| line.starts_with(&format!("{wanted}:"))).count();
+            assert_eq!(count, 1, "{name} {wanted}");
+        }
+        assert!(head.contains("Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\nMessage-ID: <{}@", out.message_key)), "{name}");
+    }
 }
 
 #[test]

@@ -82,28 +82,28 @@ async fn stalled(at: At, shorten: impl FnOnce(&mut SmtpTimeouts)) -> (Outcome, S
 const SHORT: Span = Span(std::time::Duration::from_millis(200));
 
 #[tokio::test]
-async fn case_7a_a_server_that_never_greets() {
+async fn case_7_a_a_server_that_never_greets() {
     let (outcome, stub) = stalled(At::Greeting, |limits| limits.greeting = SHORT).await;
     assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::NotAccepted, WhyCode::TimedOutBefore));
     assert_eq!(stub.messages().len(), 1);
 }
 
 #[tokio::test]
-async fn case_7b_a_server_that_stalls_after_ehlo() {
+async fn case_7_b_a_server_that_stalls_after_ehlo() {
     let (outcome, stub) = stalled(At::Ehlo, |limits| limits.greeting = SHORT).await;
     assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::NotAccepted, WhyCode::TimedOutBefore));
     assert_eq!(stub.messages().len(), 1);
 }
 
 #[tokio::test]
-async fn case_7c_a_server_that_stalls_after_rcpt() {
+async fn case_7_c_a_server_that_stalls_after_rcpt() {
     let (outcome, stub) = stalled(At::Rcpt, |limits| limits.command = SHORT).await;
     assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::NotAccepted, WhyCode::TimedOutBefore));
     assert_eq!(stub.messages().len(), 1);
 }
 
 #[tokio::test]
-async fn case_7d_a_server_that_stalls_at_data() {
+async fn case_7_d_a_server_that_stalls_at_data() {
     let stub = SmtpStub::start(Script::default().offering(&["8BITMIME"]).once(At::Data, Act::Stall)).await;
     let mut config = config(&stub.url());
     config.timeouts.data = SHORT;
@@ -117,7 +117,7 @@ async fn case_7d_a_server_that_stalls_at_data() {
 
 /// The kernel's buffers fill, and a block is not taken.
 #[tokio::test]
-async fn case_7d_a_server_that_answers_354_and_reads_no_more() {
+async fn case_7_d_a_server_that_answers_354_and_reads_no_more() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let deaf = tokio::spawn(async move {
@@ -141,7 +141,7 @@ async fn case_7d_a_server_that_answers_354_and_reads_no_more() {
 }
 
 #[tokio::test]
-async fn case_7e_a_server_that_stalls_after_the_dot_is_unknown() {
+async fn case_7_e_a_server_that_stalls_after_the_dot_is_unknown() {
     let (outcome, stub) = stalled(At::Dot, |limits| limits.end_of_data = SHORT).await;
     assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::Unknown, WhyCode::TimedOutAfter));
     assert_eq!(stub.messages().len(), 2);
@@ -236,7 +236,7 @@ async fn case_53_two_intents_have_two_message_ids_and_retries_of_one_have_one() 
 }
 
 #[tokio::test]
-async fn case_98a_a_421_that_waits_on_an_idle_connection_costs_nothing() {
+async fn case_98_a_a_421_that_waits_on_an_idle_connection_costs_nothing() {
     for farewell in ["421 4.4.2 idle too long", ""] {
         let stub = SmtpStub::start(Script::default()).await;
         let channel = channel(&stub);
@@ -249,7 +249,7 @@ async fn case_98a_a_421_that_waits_on_an_idle_connection_costs_nothing() {
 
 /// In the same packet as the 250 before it: read already, so no look at the socket would find it.
 #[tokio::test]
-async fn case_98a_a_421_that_came_with_the_last_answer() {
+async fn case_98_a_a_421_that_came_with_the_last_answer() {
     let script = Script::default().once(At::Dot, Act::ReplyThenCut("250 2.0.0 Ok\n421 4.3.2 going down".to_owned()));
     let stub = SmtpStub::start(script).await;
     let channel = channel(&stub);
@@ -260,7 +260,7 @@ async fn case_98a_a_421_that_came_with_the_last_answer() {
 }
 
 #[tokio::test]
-async fn case_98b_a_421_after_mail_on_a_reused_connection_sends_once_on_a_new_one() {
+async fn case_98_b_a_421_after_mail_on_a_reused_connection_sends_once_on_a_new_one() {
     for at in [At::Mail, At::Rcpt, At::Data] {
         for act in [Act::ReplyThenCut("421 4.7.0 closing".to_owned()), Act::Cut] {
             let stub = SmtpStub::start(Script::default().nth(at, 2, act)).await;
@@ -276,7 +276,7 @@ async fn case_98b_a_421_after_mail_on_a_reused_connection_sends_once_on_a_new_on
 
 /// A fresh connection that answers 421 has nothing to be mended by another: others wait a moment.
 #[tokio::test]
-async fn case_98b_a_421_on_a_fresh_connection_is_the_providers_not_the_recipients() {
+async fn case_98_b_a_421_on_a_fresh_connection_is_the_providers_not_the_recipients() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data, At::Dot] {
         let stub = SmtpStub::start(Script::default().once(at, Act::ReplyThenCut("421 4.3.2 busy".to_owned()))).await;
         let channel = channel(&stub);

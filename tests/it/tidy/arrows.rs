@@ -53,7 +53,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("prometheus_client", &["src/telemetry.rs", "src/telemetry/"]),
     ("tracing_subscriber", &["src/telemetry.rs", "src/telemetry/"]),
     ("figment", &["src/config/"]),
-    ("anyhow", &["src/main.rs", "src/cli/"]),
+    ("anyhow", &["src/main.rs", "src/cli/", "src/app/"]),
 ];
 
 fn room_of(file: &File) -> Option<&str> {

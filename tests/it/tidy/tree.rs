@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Finding;
-use super::source::{self, File};
+use super::source::{self, File, Kind};
 
 const MOST_LINES: usize = 400;
 
@@ -50,11 +50,26 @@ fn modules(file: &File) -> Vec<String> {
         _ if is_root(&file.path) => folder.to_owned(),
         _ => format!("{folder}/{stem}"),
     };
+    let own = file.path.rsplit_once('/').map_or("", |(own, _)| own);
     (0..file.tokens.len())
         .filter(|at| file.tokens[*at].word() == Some("mod") && file.stands(at + 2, &[";"]))
-        .filter_map(|at| file.tokens[at + 1].word())
-        .map(|name| format!("{folder}/{name}"))
+        .filter_map(|at| Some((at, file.tokens[at + 1].word()?)))
+        .map(|(at, name)| {
+            named_path(file, at).map_or_else(|| format!("{folder}/{name}"), |path| format!("{own}/{path}"))
+        })
         .collect()
+}
+
+/// The path in `#[path = "….rs"] mod name;`, from the file's own folder and without its ending.
+fn named_path(file: &File, at: usize) -> Option<&str> {
+    let from = at.checked_sub(6)?;
+    if !file.stands(from, &["#", "[", "path", "="]) {
+        return None;
+    }
+    match &file.tokens[at - 2].kind {
+        Kind::Literal(path) => path.trim_matches('"').strip_suffix(".rs"),
+        _ => None,
+    }
 }
 
 /// Snapshots (`<module>__<name>.snap`) whose test is gone.

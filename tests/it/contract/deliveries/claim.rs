@@ -14,6 +14,7 @@ on_every_store!(
     the_next_due_time_is_of_the_asked_lanes,
     what_is_claimed_is_nobody_elses,
     no_lane_gives_more_than_was_asked,
+    all_lanes_of_a_provider_share_the_largest_of_their_maxima,
     a_call_is_bounded,
     the_same_nonce_again_gets_what_still_holds,
     the_same_nonce_of_another_worker_is_another_claim,
@@ -100,6 +101,17 @@ async fn no_lane_gives_more_than_was_asked(h: Harness) {
     let mut counts = BTreeMap::new();
     claims.iter().for_each(|claim| *counts.entry(claim.delivery.lane.provider.clone()).or_insert(0) += 1);
     assert_eq!(counts, BTreeMap::from([("a".into(), 2), ("c".into(), 5)]));
+}
+
+async fn all_lanes_of_a_provider_share_the_largest_of_their_maxima(h: Harness) {
+    let lanes: Vec<Lane> = Priority::ALL.iter().map(|priority| Lane::new("a", *priority)).collect();
+    for (n, lane) in lanes.iter().enumerate() {
+        h.create(in_lane(intent_of(&h, &format!("k{n}"), "acme", 5), lane)).await;
+    }
+    let lanes: Vec<_> = lanes.into_iter().zip([3, 7, 2]).collect();
+    let claims = h.claims(ClaimAsk { lanes, ..ask(1, 0) }).await.claims;
+    let priorities: Vec<_> = claims.iter().map(|claim| claim.delivery.lane.priority).collect();
+    assert_eq!(priorities, [&[Priority::High; 3][..], &[Priority::Normal; 4][..]].concat());
 }
 
 async fn a_call_is_bounded(h: Harness) {

@@ -17,7 +17,7 @@ on_every_store!(
     a_settle_that_goes_on_twice,
     apply_twice,
     reclaim_twice,
-    purge_twice,
+    purge_and_probe_twice,
 );
 
 async fn accept_twice(h: Harness) {
@@ -106,7 +106,7 @@ async fn reclaim_twice(h: Harness) {
     assert!(h.renew(&second).await);
 }
 
-async fn purge_twice(h: Harness) {
+async fn purge_and_probe_twice(h: Harness) {
     h.create(intent(&h, "k")).await;
     assert_eq!(super::purge::purge(&h).await, Default::default());
     assert_eq!(super::purge::purge(&h).await, Default::default());

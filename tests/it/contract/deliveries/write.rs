@@ -2,7 +2,7 @@ use belfry::ports::deliveries::{Settle, Spend, Token, Written};
 use belfry_domain::delivery::StateName;
 use belfry_domain::{Delivery, DeliveryId, Lane, Priority, State};
 
-use crate::contract::fixture::{acme, ask, ended, in_lane, intent, intent_of, main_lane, next, queued};
+use crate::contract::fixture::{acme, ask, ended, intent, intent_of, next, queued};
 use crate::contract::harness::Harness;
 use crate::contract::on_every_store;
 
@@ -20,7 +20,6 @@ on_every_store!(
     what_is_absent_is_gone,
     each_item_of_a_batch_stands_alone,
     a_notification_is_its_least_finished_delivery,
-    a_settle_may_move_it_to_another_lane,
 );
 
 async fn spend_records_that_the_call_is_about_to_be_made(h: Harness) {
@@ -197,17 +196,4 @@ async fn a_notification_is_its_least_finished_delivery(h: Harness) {
         assert_eq!(search(expected).await, 1);
         assert_eq!(search(StateName::Delivered).await, 0);
     }
-}
-
-async fn a_settle_may_move_it_to_another_lane(h: Harness) {
-    let (gone, to) = (Lane::new("gone", Priority::High), main_lane());
-    h.create(in_lane(intent(&h, "k"), &gone)).await;
-    let mut there = ask(1, 1);
-    there.lanes = vec![(gone.clone(), 1)];
-    let claim = h.claims(there.clone()).await.claims.remove(0);
-    let next = belfry_domain::Delivery { lane: to.clone(), ..queued(&h, &claim.delivery) };
-    assert_eq!(h.settle(&claim, &next).await, Written::Done);
-    there.nonce = 2;
-    assert!(h.claims(there).await.claims.is_empty());
-    assert_eq!(h.claims(ask(3, 10)).await.claims.remove(0).delivery.lane, to);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// After `within`, naming what never happened.
 #[track_caller]
-pub(super) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
     loop {
         if let Some(found) = found() {
@@ -20,7 +20,7 @@ pub(super) fn until<T>(what: &str, within: Duration, mut found: impl FnMut() -> 
 }
 
 /// Lets real time pass where time itself is the condition: a lease of another process.
-pub(super) fn pass(span: Duration) {
+pub fn pass(span: Duration) {
     let end = Instant::now() + span;
     until("time passes", span * 2, || (Instant::now() >= end).then_some(()));
 }

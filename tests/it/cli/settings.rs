@@ -1,0 +1,95 @@
+//! `check-config` and what of a configuration ever reaches a screen.
+
+use super::run;
+
+const PASSWORD: &str = "correct-horse-battery";
+
+fn smtp(dir: &std::path::Path) {
+    std::fs::write(dir.join("password"), format!("{PASSWORD}\n")).unwrap();
+    std::fs::write(
+        dir.join("belfry.toml"),
+        "[providers.main]\nkind = \"smtp\"\nurl = \"smtps://u@mail.invalid\"\nfrom = \"a@b.example\"\n\
+         password_file = \"password\"\n[channels.email]\nproviders = [\"main\"]\n",
+    )
+    .unwrap();
+}
+
+#[test]
+fn what_counts_is_shown_with_where_it_came_from() {
+    let dir = tempfile::tempdir().unwrap();
+    smtp(dir.path());
+    let env = [("BELFRY_CONFIG", "belfry.toml"), ("BELFRY__HTTP__MAX_CONNECTIONS", "9")];
+    let done = run(dir.path(), &["check-config", "--output", "json"], &env);
+    assert_eq!(done.code, 0, "{done:?}");
+    let shown: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let setting = |key: &str| {
+        let all = shown["settings"].as_array().unwrap();
+        let one = all.iter().find(|one| one["key"] == key).unwrap_or_else(|| panic!("{key}"));
+        (one["value"].as_str().unwrap().to_owned(), one["from"].as_str().unwrap().to_owned())
+    };
+    let pair = |value: &str, from: &str| (value.to_owned(), from.to_owned());
+    assert_eq!(setting("http.listen"), pair("\"127.0.0.1:8090\"", "default"));
+    assert_eq!(setting("http.max_connections"), pair("9", "BELFRY__HTTP__MAX_CONNECTIONS"));
+    assert_eq!(setting("providers.main.url"), pair("\"smtps://u@mail.invalid\"", "belfry.toml"));
+    assert_eq!(setting("providers.main.password"), pair("(set)", "password"));
+
+    let table = run(dir.path(), &["check-config"], &env);
+    let line = table.out.lines().find(|line| line.starts_with("http.max_connections")).unwrap();
+    assert!(line.split_whitespace().eq(["http.max_connections", "9", "BELFRY__HTTP__MAX_CONNECTIONS"]), "{line}");
+}
+
+#[test]
+fn every_problem_is_named_by_its_key() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("bad.toml"),
+        "[http]\nlistne = \"127.0.0.1:1\"\n[caps.x]\nlimit = 1\n[classes.digest]\nresend_limit = 3\n[store]\nkind = \"redis\"\n",
+    )
+    .unwrap();
+    let args = ["check-config", "--config", "bad.toml"];
+    let done = run(dir.path(), &args, &[]);
+    assert_eq!((done.code, done.out.as_str()), (78, ""));
+    for line in [
+        "http.listne: no such key; did you mean \"listen\"? (bad.toml)",
+        "caps: caps are not built yet (bad.toml)",
+        "store.kind: the Redis store is not built yet; use \"sqlite\" (bad.toml)",
+        "classes.digest.resend_limit: must be 0: record_then_send never sends again after an unknown outcome (bad.toml)",
+    ] {
+        assert!(done.err.contains(line), "{line} in {}", done.err);
+    }
+    let done = run(dir.path(), &[&args[..], &["--output", "json"]].concat(), &[]);
+    let refused: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let keys: Vec<&str> =
+        refused["problems"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
+    assert_eq!((done.code, keys), (78, vec!["caps", "classes.digest.resend_limit", "http.listne", "store.kind"]));
+}
+
+#[test]
+fn a_secret_never_reaches_the_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    smtp(dir.path());
+    let bootstrap = "bootstrap-key-of-thirty-two-letters";
+    let by_file = [("BELFRY_CONFIG", "belfry.toml"), ("BELFRY_BOOTSTRAP_KEY", bootstrap)];
+    // Given twice: refused, and still not shown.
+    let twice = [by_file[0], by_file[1], ("BELFRY__PROVIDERS__MAIN__PASSWORD", PASSWORD)];
+    // Where it does not belong.
+    let wrong_place = [("BELFRY__PROVIDERS__MAIN__CONNECTIONS", PASSWORD), by_file[0], by_file[1]];
+    for (env, code) in [(&by_file[..], 0), (&twice[..], 78), (&wrong_place[..], 78)] {
+        for output in ["table", "json"] {
+            let done = run(dir.path(), &["check-config", "--output", output], env);
+            assert_eq!(done.code, code, "{done:?}");
+            for secret in [PASSWORD, bootstrap] {
+                assert!(!done.out.contains(secret) && !done.err.contains(secret), "{done:?}");
+            }
+        }
+    }
+    let short = run(dir.path(), &["check-config"], &[("BELFRY_BOOTSTRAP_KEY", "hunter2")]);
+    assert!(short.code == 78 && short.err.contains("BELFRY_BOOTSTRAP_KEY") && !short.err.contains("hunter2"));
+}
+
+#[test]
+fn output_to_a_pipe_has_no_colour() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = run(dir.path(), &["check-config"], &[("TERM", "xterm-256color")]);
+    assert!(!done.out.contains('\u{1b}') && done.out.contains("shutdown_grace"), "{done:?}");
+}

@@ -1,0 +1,68 @@
+//! Exit codes, help, completion, version.
+
+use std::net::TcpListener;
+
+use super::run;
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nobody listens where somebody has just stopped listening.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = format!("http://{free}");
+    let id = "ntf_000000000000000000000000";
+    for (args, env, code, said) in [
+        (vec!["version"], vec![], 0, ""),
+        (vec!["--help"], vec![], 0, ""),
+        (vec![], vec![], 2, "Usage: belfry"),
+        (vec!["frobnicate"], vec![], 2, "unrecognized subcommand"),
+        (vec!["serve", "--port", "many"], vec![], 2, "--port"),
+        (vec!["status", "order-42"], vec![], 2, "ntf_ and 24 hex digits"),
+        (vec!["status", id, "--server", &away], vec![], 75, "no answer from"),
+        (vec!["explain", id, "--server", &away], vec![], 75, "no answer from"),
+        (vec!["send", "--class", "code", "--server", &away, "--key", "k"], vec![], 75, "--key k"),
+        (vec!["send", "--data", "{broken"], vec![], 2, "--data is no JSON"),
+        (vec!["send", "--json", "nowhere.json"], vec![], 2, "nowhere.json"),
+        (vec!["send", "--api-key-file", "nowhere"], vec![], 2, "nowhere"),
+        (vec!["health", "--server", &away], vec![], 1, "no answer from"),
+        (vec!["check-config", "--config", "nowhere.toml"], vec![], 78, "nowhere.toml: cannot be read"),
+        (vec!["serve"], vec![("BELFRY__HTTP__LISTEN", "0.0.0.0:0")], 78, "http.listen: lies beyond loopback"),
+        (vec!["keys", "list"], vec![], 1, "there is no store yet"),
+        (vec!["keys", "create", "--tenant", "A B"], vec![], 2, "--tenant"),
+        (vec!["templates", "preview", "nothing"], vec![], 1, "login_code"),
+    ] {
+        let done = run(dir.path(), &args, &env);
+        assert_eq!(done.code, code, "{args:?}: {done:?}");
+        assert!(done.err.contains(said), "{args:?}: {done:?}");
+    }
+    assert!(!dir.path().join(".belfry").exists(), "commands that only look make nothing");
+}
+
+#[test]
+fn version_and_completion_are_for_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let version: serde_json::Value = serde_json::from_str(&run(dir.path(), &["version", "--json"], &[]).out).unwrap();
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    for shell in ["bash", "zsh", "fish"] {
+        let done = run(dir.path(), &["completion", shell], &[]);
+        assert!(done.code == 0 && done.out.contains("check-config"), "{shell}: {done:?}");
+    }
+}
+
+#[test]
+fn templates_are_checked_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let built_in = run(dir.path(), &["templates", "lint"], &[]);
+    assert_eq!(built_in.code, 0, "{built_in:?}");
+    let shown = run(dir.path(), &["templates", "preview", "login_code", "--out", "made"], &[]);
+    assert!(shown.code == 0 && shown.out.contains("login_code"), "{shown:?}");
+    assert!(dir.path().join("made/subject.txt").is_file());
+
+    let bad = dir.path().join("bad/news");
+    std::fs::create_dir_all(&bad).unwrap();
+    std::fs::write(bad.join("meta.toml"), "description = \"x\"\nchannels = [\"email\"]\n").unwrap();
+    std::fs::write(bad.join("subject.txt"), "You have 1 new message").unwrap();
+    std::fs::write(bad.join("text.txt"), "{{ broken").unwrap();
+    let found = run(dir.path(), &["templates", "lint", "bad"], &[]);
+    assert!(found.code == 3 && found.out.contains("news/text.txt"), "{found:?}");
+}
