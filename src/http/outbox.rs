@@ -135,7 +135,7 @@ pub struct Misbehaving {
     tag = "outbox",
     operation_id = "outbox",
     params(
-        ("to" = Option<String>, Query, min_length = 1, max_length = 4096, description = "Only what went to this address; upper and lower case are one."),
+        ("to" = Option<String>, Query, min_length = 1, max_length = 1024, description = "Only what went to this address; upper and lower case are one."),
         ("after" = Option<u64>, Query, description = "Only what came after this `seq`."),
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 30, description = "Seconds."),
         ("limit" = Option<u16>, Query, minimum = 1, maximum = 100, description = "100 where it is left out.")
@@ -151,7 +151,7 @@ pub async fn look(
     let mut params = Params::of(&uri, &["to", "after", "wait", "limit"]);
     let asked = Asked {
         owner: allowed.caller.owner(),
-        to: params.bounded("to", 4096),
+        to: params.bounded("to", 1024),
         // Stores count in signed numbers.
         after: params.parsed("after", "must be a `seq`", |text| {
             text.parse::<u64>().ok().filter(|seq| i64::try_from(*seq).is_ok())
@@ -203,13 +203,13 @@ impl Api {
     path = "/v1/outbox",
     tag = "outbox",
     operation_id = "clear_outbox",
-    params(("to" = Option<String>, Query, min_length = 1, max_length = 4096, description = "Only what went to this address.")),
+    params(("to" = Option<String>, Query, min_length = 1, max_length = 1024, description = "Only what went to this address.")),
     responses((status = 200, description = "It is gone.", body = Cleared), ListProblems),
     security(("key" = []))
 )]
 pub async fn clear(State(api): State<Shared>, allowed: Allowed<ToSend>, uri: Uri) -> Result<Json<Cleared>, Problem> {
     let mut params = Params::of(&uri, &["to"]);
-    let to = params.bounded("to", 4096);
+    let to = params.bounded("to", 1024);
     params.end()?;
     let owner = allowed.caller.owner();
     let deleted = api.stored("outbox.clear", api.deps.outbox.clear(&owner, to.as_deref())).await?;
