@@ -29,6 +29,8 @@ pub struct Intent {
     pub channel: ChannelKind,
     /// When it is first asked for.
     pub at: Duration,
+    /// How long after that it is to be sent; zero: at once.
+    pub send_after: Duration,
     /// How often it is asked for again after the yes.
     pub repeats: u64,
     pub cancel: bool,
@@ -56,6 +58,15 @@ impl ContentCheck for Frozen {
 }
 
 impl Door {
+    /// The same text on every repeat: it is counted from the run's beginning.
+    fn send_at(&self, intent: &Intent) -> String {
+        if intent.send_after.is_zero() {
+            return String::new();
+        }
+        let at = self.shell.world.started_at.plus(intent.at + intent.send_after);
+        format!(r#""send_at":"{}","#, belfry::intake::instant::rfc3339(at))
+    }
+
     /// The id, or `None` where the store did not answer.
     pub async fn submit(&self, intent: &Intent) -> Option<NotificationId> {
         let policy = self.policy.clone();
@@ -78,8 +89,9 @@ impl Door {
             _ => (r#""phone":"+46701234567""#, r#""sms":"Hello""#),
         };
         let (class, channel, key) = (intent.class, intent.channel, &intent.key);
+        let send_at = self.send_at(intent);
         let body = format!(
-            r#"{{"class":"{class}","to":{{{address}}},"channels":["{channel}"],"reference":"{key}","content":{{{content}}}}}"#
+            r#"{{"class":"{class}",{send_at}"to":{{{address}}},"channels":["{channel}"],"reference":"{key}","content":{{{content}}}}}"#
         );
         let intake = Intake::new(ports, &[7; 32]);
         let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };

@@ -17,11 +17,21 @@ fn plan(seed: u64, class: &'static str, crash: Option<u64>) -> Plan {
         class,
         channel: ChannelKind::Email,
         at: Duration::from_millis(500),
+        send_after: Duration::ZERO,
         repeats: 1,
         cancel: false,
     };
     let crashes = crash.map(|poll| (1, vec![poll])).into_iter().collect();
-    Plan { seed, nodes: 1, intents: vec![intent], faults: false, bug: None, crashes, clock_steps: false }
+    Plan {
+        seed,
+        nodes: 1,
+        intents: vec![intent],
+        faults: false,
+        bug: None,
+        crashes,
+        clock_steps: false,
+        slow: Duration::ZERO,
+    }
 }
 
 #[derive(Default)]

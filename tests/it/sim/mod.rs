@@ -5,6 +5,7 @@
 //! `BELFRY_SIM_SEED=<seed> cargo test -p belfry --test it sim::a_thousand -- --nocapture`
 
 mod bugs;
+mod cases;
 mod check;
 mod door;
 mod executor;
@@ -39,6 +40,7 @@ fn plan(seed: u64, bug: Option<Bug>) -> Plan {
             class: ["code", "receipt", "marketing"][usize::try_from(rng.below(3)).unwrap()],
             channel: if rng.chance(75) { ChannelKind::Email } else { ChannelKind::Sms },
             at: Duration::from_millis(rng.below(10_000)),
+            send_after: Duration::ZERO,
             repeats: rng.below(3),
             cancel: rng.chance(15),
         })
@@ -47,7 +49,7 @@ fn plan(seed: u64, bug: Option<Bug>) -> Plan {
     for node in 1..=nodes {
         crashes.insert(node, (0..rng.below(4)).map(|_| 1 + rng.below(900)).collect());
     }
-    Plan { seed, nodes, intents, faults: true, bug, crashes, clock_steps: rng.chance(20) }
+    Plan { seed, nodes, intents, faults: true, bug, crashes, clock_steps: rng.chance(20), slow: Duration::ZERO }
 }
 
 /// The broken promises of one seed.

@@ -26,6 +26,8 @@ pub struct ScriptedProvider {
     /// Where receipts go, for providers that send them.
     pub receipts: Option<mpsc::Sender<Receipt>>,
     pub bug: Option<Bug>,
+    /// How long it takes before it answers.
+    pub slow: Duration,
 }
 
 impl ScriptedProvider {
@@ -72,8 +74,9 @@ impl ScriptedProvider {
         };
         let hash = Sha256::digest(serde_json::to_vec(&out.message).unwrap());
         let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let at = self.world.now();
         let mut told = self.world.told();
-        told.effects.push(Effect { delivery: out.delivery, send: out.send, key, hash, unknowns_recorded });
+        told.effects.push(Effect { at, delivery: out.delivery, send: out.send, key, hash, unknowns_recorded });
         told.phase = Some(Phase::HadEffect);
     }
 
@@ -145,6 +148,7 @@ impl Channel for ScriptedProvider {
             self.effect(out);
             self.tell_receipts(out).await;
         }
+        sim.sleep(self.slow).await;
         let outcome = self.answer(taken).await;
         self.world.reach(Phase::Answered);
         outcome

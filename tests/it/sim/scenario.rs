@@ -41,6 +41,8 @@ pub struct Plan {
     /// Node → poll before which it dies, one after the other.
     pub crashes: BTreeMap<NodeId, Vec<u64>>,
     pub clock_steps: bool,
+    /// How long the provider takes before it answers.
+    pub slow: Duration,
 }
 
 pub struct Run {
@@ -181,6 +183,7 @@ impl Run {
                 guard,
                 receipts,
                 bug: self.plan.bug,
+                slow: self.plan.slow,
             }),
             concurrency: 4,
         };
@@ -206,6 +209,7 @@ async fn restarts(mut run: Run) {
         for node in run.world.sim.crashed() {
             {
                 let mut told = run.world.told();
+                told.crashes += 1;
                 told.phase_at_crash = told.phase_at_crash.or(told.phase).or(Some(Phase::BeforeCommit));
             }
             if let Some(crashes) = run.plan.crashes.get_mut(&node)

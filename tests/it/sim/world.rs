@@ -14,6 +14,7 @@ use super::executor::{NodeId, Sim};
 /// Something that reached a person.
 #[derive(Clone, Debug)]
 pub struct Effect {
+    pub at: UnixMs,
     pub delivery: DeliveryId,
     pub send: u32,
     /// The key the provider was given.
@@ -76,6 +77,7 @@ pub struct Told {
     /// Promises found broken while the run went on.
     pub broken: Vec<String>,
     pub calls: u64,
+    pub crashes: u64,
 }
 
 #[derive(Clone)]
@@ -83,12 +85,22 @@ pub struct World {
     pub sim: Sim,
     told: Arc<Mutex<Told>>,
     wall_offset: Arc<Mutex<i64>>,
+    pub started_at: UnixMs,
 }
 
 impl World {
     pub fn new(sim: Sim) -> Self {
         let told = Told { faults: true, ..Told::default() };
-        Self { sim, told: Arc::new(Mutex::new(told)), wall_offset: Arc::new(Mutex::new(1_800_000_000_000)) }
+        let boot = i64::try_from(sim.now().as_millis()).unwrap();
+        let started_at = UnixMs(1_800_000_000_000 + boot);
+        let wall_offset = Arc::new(Mutex::new(1_800_000_000_000));
+        Self { sim, told: Arc::new(Mutex::new(told)), wall_offset, started_at }
+    }
+
+    /// The wall clock.
+    pub fn now(&self) -> UnixMs {
+        let boot = i64::try_from(self.sim.now().as_millis()).unwrap();
+        UnixMs(boot + *self.wall_offset.lock().unwrap())
     }
 
     pub fn told(&self) -> std::sync::MutexGuard<'_, Told> {
@@ -121,8 +133,7 @@ pub struct NodeShell {
 #[async_trait::async_trait]
 impl Clock for NodeShell {
     fn now(&self) -> UnixMs {
-        let boot = i64::try_from(self.world.sim.now().as_millis()).unwrap();
-        UnixMs(boot + *self.world.wall_offset.lock().unwrap())
+        self.world.now()
     }
 
     fn boot(&self) -> Boot {

@@ -1,0 +1,94 @@
+//! Conditions that real users met, where time itself is the condition: in virtual time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use belfry_domain::{ChannelKind, UnixMs};
+
+use super::check;
+use super::door::Intent;
+use super::scenario::{Plan, Run};
+use super::world::LEASE;
+
+fn intent(key: String, class: &'static str) -> Intent {
+    Intent {
+        key,
+        class,
+        channel: ChannelKind::Email,
+        at: Duration::from_millis(100),
+        send_after: Duration::ZERO,
+        repeats: 0,
+        cancel: false,
+    }
+}
+
+fn plan(seed: u64, nodes: usize, intents: Vec<Intent>) -> Plan {
+    let (crashes, slow) = (BTreeMap::new(), Duration::ZERO);
+    Plan { seed, nodes, intents, faults: false, bug: None, crashes, clock_steps: false, slow }
+}
+
+/// Four workers, and a message for a time beyond three leases: one effect, never early.
+#[test]
+fn case_8_a_far_schedule_is_sent_once_and_never_early() {
+    for seed in 0..20 {
+        let mut far = intent("far".into(), "receipt");
+        far.send_after = 3 * LEASE + Duration::from_millis(seed * 7);
+        let run = Run::new(plan(seed, 4, vec![far.clone()]));
+        assert!(run.play());
+        let told = run.world.told();
+        let id = told.acknowledged["far"];
+        let effects = told.effects.clone();
+        drop(told);
+        let record = run.record(id).unwrap();
+        let due = record.notification.send_at.unwrap();
+        assert_eq!(effects.len(), 1, "seed {seed}");
+        assert!(effects[0].at >= due, "seed {seed}: early by {:?}", due.since(effects[0].at));
+        assert!(effects[0].at.since(due) < Duration::from_secs(1), "seed {seed}: late");
+    }
+}
+
+/// Everything comes due in the same millisecond while both nodes die again and again: nothing is
+/// lost between the due index and a worker, and nothing is doubled at the claim.
+#[test]
+fn case_16_due_in_one_millisecond_while_workers_die() {
+    for seed in 0..6 {
+        let due = Duration::from_secs(4);
+        let intents: Vec<Intent> = (0..200)
+            .map(|number| Intent {
+                send_after: due,
+                at: Duration::ZERO,
+                ..intent(format!("item-{number}"), if number % 2 == 0 { "receipt" } else { "marketing" })
+            })
+            .collect();
+        let mut plan = plan(seed, 2, intents.clone());
+        plan.crashes = [(1, vec![700 + seed * 131, 400, 900]), (2, vec![1_100 + seed * 57, 600])].into();
+        let run = Run::new(plan);
+        let at_rest = run.play();
+        assert_eq!(check::broken(&run, &intents, at_rest), Vec::<String>::new(), "seed {seed}");
+        assert!(run.world.told().crashes > 0, "seed {seed}: nobody died");
+        let early = |at: UnixMs, due: UnixMs| at < due;
+        let due_at = |run: &Run| {
+            let id = run.world.told().acknowledged["item-0"];
+            run.record(id).unwrap().notification.send_at.unwrap()
+        };
+        let due = due_at(&run);
+        assert!(run.world.told().effects.iter().all(|effect| !early(effect.at, due)), "seed {seed}: early");
+    }
+}
+
+/// The provider takes three leases to answer; the worker lives and renews: nobody else takes over.
+#[test]
+fn case_64_slow_is_not_stuck() {
+    for seed in 0..10 {
+        let intents: Vec<Intent> = (0..4).map(|number| intent(format!("slow-{number}"), "receipt")).collect();
+        let mut plan = plan(seed, 2, intents.clone());
+        plan.slow = 3 * LEASE;
+        let run = Run::new(plan);
+        let at_rest = run.play();
+        assert_eq!(check::broken(&run, &intents, at_rest), Vec::<String>::new(), "seed {seed}");
+        let told = run.world.told();
+        assert_eq!(told.effects.len(), intents.len(), "seed {seed}: restarted while it was only slow");
+        let lapsed = told.facts.iter().filter(|fact| format!("{fact:?}").contains("Lapsed")).count();
+        assert_eq!(lapsed, 0, "seed {seed}");
+    }
+}
