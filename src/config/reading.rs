@@ -17,8 +17,9 @@ pub(super) struct Reading {
     pub problems: Vec<Problem>,
     /// Reported already; their absence is no second problem.
     pub gone: BTreeSet<String>,
-    /// Environment values whose text has been tried in other ways, by key.
-    tried: BTreeMap<String, usize>,
+    /// Environment values whose text has been tried in other ways, by key: how often, and what was
+    /// wrong with the first reading.
+    tried: BTreeMap<String, (u8, String)>,
 }
 
 impl Reading {
@@ -98,9 +99,13 @@ impl Reading {
                 }
                 false
             }
-            _ if self.read_otherwise(&key) => true,
             _ => {
-                self.report(&key, if whole { wrong(kind) } else { format!("in its list, {}", wrong(kind)) });
+                let what = if whole { wrong(kind) } else { format!("in its list, {}", wrong(kind)) };
+                if self.read_otherwise(&key, &what) {
+                    return true;
+                }
+                let first = self.tried.remove(&key).map(|(_, first)| first);
+                self.report(&key, first.unwrap_or(what));
                 self.restore(&key)
             }
         }
@@ -108,12 +113,12 @@ impl Reading {
 
     /// An environment variable holds text; where its first reading did not fit, the text itself is
     /// tried, then a list of its parts between commas.
-    fn read_otherwise(&mut self, key: &str) -> bool {
+    fn read_otherwise(&mut self, key: &str, what: &str) -> bool {
         let Some(text) = self.layers.raw.get(key).cloned() else { return false };
         if self.layers.origin(key).is_none_or(|origin| !matches!(origin, Origin::Env(_))) {
             return false;
         }
-        let tried = self.tried.entry(key.to_owned()).or_default();
+        let (tried, _) = self.tried.entry(key.to_owned()).or_insert_with(|| (0, what.to_owned()));
         *tried += 1;
         let value = match *tried {
             1 => Value::from(text),

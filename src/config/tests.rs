@@ -247,7 +247,11 @@ fn every_problem_is_named_at_once() {
 fn the_environment_is_checked_like_a_file() {
     for (name, value, expected) in [
         ("BELFRY__HTTP__LISTNE", "x", "http.listne: no such key; did you mean \"listen\"? (BELFRY__HTTP__LISTNE)"),
-        ("BELFRY__HTTP__MAX_CONNECTIONS", "lots", "http.max_connections: expected a whole number"),
+        (
+            "BELFRY__HTTP__MAX_CONNECTIONS",
+            "lots",
+            "http.max_connections: expected a whole number from 0 to 4294967295, found text",
+        ),
         ("BELFRY__CAPS__X__LIMIT", "3", "caps: caps are not built yet (BELFRY__CAPS__X__LIMIT)"),
         ("BELFRY__HTTP", "3", "BELFRY__HTTP: names no key"),
         ("BELFRY_BOOTSTRAP_KEY", "hunter2", "BELFRY_BOOTSTRAP_KEY: expected 32 to 128 visible"),

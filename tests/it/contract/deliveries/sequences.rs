@@ -87,21 +87,7 @@ impl Run {
     async fn call(&mut self, op: &Op, times: usize) {
         let now = self.now();
         match op {
-            Op::Accept { key, lane: at, slots, delay, version } => {
-                let tenant = ["acme", "other", "third"][usize::from(key % 3)];
-                let plain = intent_of(&self.stores[0], &format!("k{key}"), tenant, usize::from(*slots));
-                let mut intent = in_lane(due_in(plain, *delay), &lane(*at));
-                if *version >= 0 {
-                    intent = in_group(intent, &format!("g{}", key % 2), *version);
-                }
-                for _ in 0..times {
-                    let expected = format!("{:?}", [self.model.accept(&intent)]);
-                    for store in &self.stores {
-                        let answer = store.store.accept(vec![intent.clone()]).await.unwrap();
-                        assert_eq!(format!("{answer:?}"), expected);
-                    }
-                }
-            }
+            Op::Accept { .. } => self.accept(op, times).await,
             Op::Claim { nonce, lanes, alone } => {
                 let mut asked: Vec<(Lane, u16)> = Vec::new();
                 for (at, most) in lanes {
@@ -145,6 +131,23 @@ impl Run {
             }
             Op::Renew { .. } | Op::Spend { .. } | Op::Settle { .. } | Op::Reclaim { .. } => {
                 self.call_held(op, times).await
+            }
+        }
+    }
+
+    async fn accept(&mut self, op: &Op, times: usize) {
+        let Op::Accept { key, lane: at, slots, delay, version } = op else { return };
+        let tenant = ["acme", "other", "third"][usize::from(key % 3)];
+        let plain = intent_of(&self.stores[0], &format!("k{key}"), tenant, usize::from(*slots));
+        let mut intent = in_lane(due_in(plain, *delay), &lane(*at));
+        if *version >= 0 {
+            intent = in_group(intent, &format!("g{}", key % 2), *version);
+        }
+        for _ in 0..times {
+            let expected = format!("{:?}", [self.model.accept(&intent)]);
+            for store in &self.stores {
+                let answer = store.store.accept(vec![intent.clone()]).await.unwrap();
+                assert_eq!(format!("{answer:?}"), expected);
             }
         }
     }
