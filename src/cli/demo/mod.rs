@@ -159,7 +159,7 @@ impl Board {
             format!("{label:<label_width$}{cells}\n")
         };
         self.write("\n")?;
-        self.write(&row("recognised by the server", &mut went_out.iter().map(|one| one.repeats.to_string())))?;
+        self.write(&row("repeats in its record", &mut went_out.iter().map(|one| one.repeats.to_string())))?;
         self.write(&row("state", &mut went_out.iter().map(|one| one.state.clone())))?;
         let out = row("MESSAGES THAT WENT OUT", &mut went_out.iter().map(|one| one.messages.to_string()));
         self.write(&self.look.paint(Colour::Bold, &out))?;
