@@ -8,7 +8,7 @@ use belfry_domain::Lane;
 
 use super::health::Gate;
 use super::settle::SharedRef;
-use super::{attempt, lanes_of};
+use super::{Alone, attempt, lanes_of};
 use crate::facts::Fact;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
@@ -33,7 +33,9 @@ pub(super) async fn run(shared: SharedRef) {
             wait(&shared, freed, look_again, false).await;
             continue;
         }
-        let alone = !full && shared.alone_hint.swap(false, Ordering::Relaxed);
+        let alone = !full
+            && !shared.alone_runs.load(Ordering::SeqCst)
+            && shared.alone_hint.swap(false, Ordering::Relaxed);
         let claimed = claim(&shared, &lanes, alone).await;
         drop(asking);
         match claimed {
@@ -42,9 +44,6 @@ pub(super) async fn run(shared: SharedRef) {
                     shared.deps.facts.record(&Fact::StoreRecovered);
                 }
                 full = claimed > 0 && !alone;
-                if alone && claimed > 0 {
-                    shared.look_for_alone();
-                }
                 if claimed == 0 && !alone {
                     let due = next_due.map_or(look_again, |due| due.min(look_again));
                     wait(&shared, freed, due, true).await;
@@ -117,7 +116,16 @@ async fn claim(
     for claim in claims {
         let live = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
         let permit = shared.permits.take(&claim.delivery.lane);
-        shared.deps.tasks.start("attempt", Box::pin(attempt::run(shared.clone(), claim, live, permit)));
+        let only_one = alone.then(|| {
+            shared.alone_runs.store(true, Ordering::SeqCst);
+            Alone(shared.clone())
+        });
+        let attempt = attempt::run(shared.clone(), claim, live, permit);
+        let task = async move {
+            attempt.await;
+            drop(only_one);
+        };
+        shared.deps.tasks.start("attempt", Box::pin(task));
     }
     let now = shared.deps.clock.now();
     Ok((started, next_due.map(|due| shared.deps.clock.boot() + due.since(now))))

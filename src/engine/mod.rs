@@ -93,6 +93,9 @@ pub(crate) struct Shared {
     cut_off: watch::Sender<bool>,
     /// Something that has to run alone may be due.
     alone_hint: AtomicBool,
+    /// Something runs alone. One at a time: what a poison message takes down with it must not look
+    /// like poison itself.
+    alone_runs: AtomicBool,
     /// Lanes with waiting deliveries whose provider is gone from the configuration.
     orphans: watch::Sender<Vec<Lane>>,
     /// The claimer has something to look at: a permit, a circuit, a reclaim.
@@ -117,6 +120,7 @@ impl Engine {
             draining: watch::channel(false).0,
             cut_off: watch::channel(false).0,
             alone_hint: AtomicBool::new(true),
+            alone_runs: AtomicBool::new(false),
             orphans: watch::channel(Vec::new()).0,
             nudge: Notify::new(),
             settings,
@@ -227,6 +231,16 @@ impl Shared {
     fn look_for_alone(&self) {
         self.alone_hint.store(true, Ordering::Relaxed);
         self.nudge.notify_one();
+    }
+}
+
+/// Held by the attempt that runs alone, however it ends.
+pub(crate) struct Alone(Arc<Shared>);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.alone_runs.store(false, Ordering::SeqCst);
+        self.0.look_for_alone();
     }
 }
 

@@ -6,10 +6,8 @@
     reason = "a test fails by panicking, and stands outside the ports"
 )]
 
-mod cases;
 mod cli;
 mod contract;
-mod engine;
 mod http;
 mod kill;
 mod outbox;

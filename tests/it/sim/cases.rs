@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belfry_domain::{ChannelKind, UnixMs};
+use belfry_domain::delivery::ParkWhy;
+use belfry_domain::{ChannelKind, State, UnixMs};
 
 use super::check;
 use super::door::Intent;
+use super::provider::POISON;
 use super::scenario::{Plan, Run};
 use super::world::LEASE;
 
@@ -90,5 +92,27 @@ fn case_64_slow_is_not_stuck() {
         assert_eq!(told.effects.len(), intents.len(), "seed {seed}: restarted while it was only slow");
         let lapsed = told.facts.iter().filter(|fact| format!("{fact:?}").contains("Lapsed")).count();
         assert_eq!(lapsed, 0, "seed {seed}");
+    }
+}
+
+/// A message that kills every worker that sends it: it ends parked after proving itself alone, and
+/// takes nobody else down with it.
+#[test]
+fn a_message_that_kills_its_worker_is_parked_alone() {
+    for seed in 0..6 {
+        let mut intents: Vec<Intent> = (0..12).map(|number| intent(format!("good-{number}"), "receipt")).collect();
+        intents.push(intent(POISON.into(), "receipt"));
+        let run = Run::new(plan(seed, 2, intents.clone()));
+        assert!(run.play(), "seed {seed}");
+        let end = |key: &str| {
+            let id = run.world.told().acknowledged[key];
+            run.record(id).unwrap().deliveries.remove(0)
+        };
+        let parked = end(POISON);
+        assert_eq!(parked.state, State::Parked { why: ParkWhy::Poison }, "seed {seed}");
+        assert_eq!((parked.lapses, parked.lapses_alone), (5, 3), "seed {seed}");
+        for intent in &intents[..12] {
+            assert_eq!(end(&intent.key).state, State::Accepted, "seed {seed}: {}", intent.key);
+        }
     }
 }

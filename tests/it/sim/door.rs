@@ -85,8 +85,8 @@ impl Door {
         let caller =
             Caller { tenant: "acme".into(), environment: "live".into(), namespace, key: "key_000000000000".into() };
         let (address, content) = match intent.channel {
-            ChannelKind::Email => (r#""email":"ann@example.com""#, r#""subject":"Hello","text":"Hello""#),
-            _ => (r#""phone":"+46701234567""#, r#""sms":"Hello""#),
+            ChannelKind::Email => (r#""email":"ann@example.com""#, format!(r#""subject":"Hello","text":"{}""#, intent.key)),
+            _ => (r#""phone":"+46701234567""#, format!(r#""sms":"{}""#, intent.key)),
         };
         let (class, channel, key) = (intent.class, intent.channel, &intent.key);
         let send_at = self.send_at(intent);

@@ -16,10 +16,16 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use super::bugs::Bug;
+use super::executor::NodeId;
 use super::world::{Effect, LEASE, Phase, World};
+
+/// A message with this in its text kills the worker that sends it.
+pub const POISON: &str = "poison";
 
 pub struct ScriptedProvider {
     pub world: World,
+    /// Whose calls these are.
+    pub node: NodeId,
     /// The truth, read without faults.
     pub store: Arc<dyn Deliveries>,
     pub guard: RepeatGuard,
@@ -130,6 +136,9 @@ impl Channel for ScriptedProvider {
             told.phase = Some(Phase::InCall);
         }
         sim.yields(sim.below(2)).await;
+        if serde_json::to_string(&out.message).unwrap().contains(POISON) {
+            sim.crash_before(self.node, sim.polls(self.node) + 1);
+        }
         sim.sleep(Duration::from_millis(sim.below(20))).await;
         if let Some(outcome) = self.trouble_before().await {
             self.world.reach(Phase::Answered);

@@ -142,7 +142,7 @@ impl Run {
         CallerView {
             world: self.world.clone(),
             store: self.store.clone(),
-            policy: self.policy(&receipts),
+            policy: self.policy(WORLD, &receipts),
             nodes: self.plan.nodes,
             bug: self.plan.bug,
         }
@@ -153,7 +153,7 @@ impl Run {
         let shell = self.world.node(node);
         let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
         let (receipts, inbox) = mpsc::channel(64);
-        let policy = self.policy(&receipts);
+        let policy = self.policy(node, &receipts);
         drop(receipts);
         let deps = Deps {
             deliveries: Arc::new(line),
@@ -175,10 +175,11 @@ impl Run {
         }
     }
 
-    fn policy(&self, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
+    fn policy(&self, node: NodeId, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
         let provider = |guard, receipts| Provider {
             channel: Arc::new(ScriptedProvider {
                 world: self.world.clone(),
+                node,
                 store: self.store.clone(),
                 guard,
                 receipts,

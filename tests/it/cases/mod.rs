@@ -1,1 +1,0 @@
-//! Conditions that real users met, where no other room has them.
