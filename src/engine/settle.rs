@@ -111,7 +111,7 @@ impl Shared {
     async fn keep_evidence(&self, held: &Held<'_>, claim: ClaimMark, outcome: Outcome) {
         let kind: OutcomeKind = outcome.kind();
         self.deps.facts.record(&Fact::SettleRefused { delivery: held.delivery.id, outcome: kind });
-        let event = Event::Stale { claim, outcome };
+        let event = Event::Stale { send: held.delivery.send, claim, outcome };
         if self.apply_until_done(held.delivery.id, event, |_| held.class.clone(), held.provider).await.is_err() {
             self.deps.facts.record(&Fact::StoreUnavailable { verb: "apply" });
         }

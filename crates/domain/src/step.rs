@@ -56,6 +56,8 @@ pub enum Event {
     },
     /// A worker whose claim was taken over tells how its call ended.
     Stale {
+        /// The send that its call belonged to.
+        send: u32,
         claim: ClaimMark,
         outcome: Outcome,
     },
@@ -156,7 +158,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
         Event::LookedUp(looked) => draft.looked_up(looked)?,
         Event::Lapsed { claim, alone } => draft.lapsed(claim, alone)?,
-        Event::Stale { claim, outcome } => draft.stale(claim, &outcome),
+        Event::Stale { send, claim, outcome } => draft.stale(send, claim, &outcome),
         Event::StopAsked(stop) => draft.stop_asked(stop)?,
         Event::Receipt(kind) => draft.receipt(kind)?,
         Event::ReceiptWindowClosed => draft.receipt_window_closed()?,
@@ -417,14 +419,15 @@ impl Draft<'_> {
 
     /// A stale worker settles nothing. But what it saw is true of its own call, and where nobody
     /// holds the delivery an acceptance is one.
-    fn stale(&mut self, claim: ClaimMark, outcome: &Outcome) {
+    fn stale(&mut self, send: u32, claim: ClaimMark, outcome: &Outcome) {
         let kind = outcome.kind();
         let why = outcome.why().clone();
         self.next.timeline.push(self.env.now, Happened::StaleReport { claim, outcome: kind, why });
         self.facts.push(StepFact::StaleReport { outcome: kind });
         let open = self.next.state.waiting() || matches!(self.next.state, State::Unknown | State::Parked { .. });
         match outcome {
-            Outcome::Accepted { provider_ref, .. } if open => self.accepted(provider_ref.clone()),
+            // An earlier send's acceptance says nothing about the current one.
+            Outcome::Accepted { provider_ref, .. } if open && send == self.next.send => self.accepted(provider_ref.clone()),
             _ => {}
         }
     }

@@ -202,7 +202,7 @@ pub(crate) fn events() -> Vec<(String, Event)> {
     all.push(("lapsed".into(), Event::Lapsed { claim: mark(FENCE), alone: false }));
     all.push(("lapsed alone".into(), Event::Lapsed { claim: mark(FENCE), alone: true }));
     for (name, outcome) in outcomes().into_iter().filter(|(name, _)| ["accepted", "unknown"].contains(name)) {
-        all.push((format!("stale worker: {name}"), Event::Stale { claim: mark(FENCE - 1), outcome }));
+        all.push((format!("stale worker: {name}"), Event::Stale { send: 1, claim: mark(FENCE - 1), outcome }));
     }
     all.push(("cancel asked".into(), Event::StopAsked(cancel())));
     all.push(("newer version".into(), Event::StopAsked(Stop::Supersede { by_version: 3 })));

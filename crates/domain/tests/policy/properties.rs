@@ -111,6 +111,7 @@ impl World {
             }
             Move::StaleReport(at) => {
                 self.step(Event::Stale {
+                    send: self.delivery.send,
                     claim: mark(self.fence.saturating_sub(1)),
                     outcome: outcomes().remove(*at).1,
                 });
