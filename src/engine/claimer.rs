@@ -33,9 +33,8 @@ pub(super) async fn run(shared: SharedRef) {
             wait(&shared, freed, look_again, false).await;
             continue;
         }
-        let alone = !full
-            && !shared.alone_runs.load(Ordering::SeqCst)
-            && shared.alone_hint.swap(false, Ordering::Relaxed);
+        let alone =
+            !full && !shared.alone_runs.load(Ordering::SeqCst) && shared.alone_hint.swap(false, Ordering::Relaxed);
         let claimed = claim(&shared, &lanes, alone).await;
         drop(asking);
         match claimed {

@@ -427,7 +427,9 @@ impl Draft<'_> {
         let open = self.next.state.waiting() || matches!(self.next.state, State::Unknown | State::Parked { .. });
         match outcome {
             // An earlier send's acceptance says nothing about the current one.
-            Outcome::Accepted { provider_ref, .. } if open && send == self.next.send => self.accepted(provider_ref.clone()),
+            Outcome::Accepted { provider_ref, .. } if open && send == self.next.send => {
+                self.accepted(provider_ref.clone())
+            }
             _ => {}
         }
     }

@@ -85,7 +85,9 @@ impl Door {
         let caller =
             Caller { tenant: "acme".into(), environment: "live".into(), namespace, key: "key_000000000000".into() };
         let (address, content) = match intent.channel {
-            ChannelKind::Email => (r#""email":"ann@example.com""#, format!(r#""subject":"Hello","text":"{}""#, intent.key)),
+            ChannelKind::Email => {
+                (r#""email":"ann@example.com""#, format!(r#""subject":"Hello","text":"{}""#, intent.key))
+            }
             _ => (r#""phone":"+46701234567""#, format!(r#""sms":"{}""#, intent.key)),
         };
         let (class, channel, key) = (intent.class, intent.channel, &intent.key);
