@@ -12,7 +12,7 @@ use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode}
 use futures::FutureExt;
 
 use super::health::Gate;
-use super::ledger::Live;
+use super::ledger::{Live, Place};
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared};
@@ -29,7 +29,7 @@ const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs one attempt to its end. The permit and the claim's place in the ledger go when it returns.
-pub(super) async fn run(shared: SharedRef, claim: Claim, live: Arc<Live>, permit: Permit) {
+pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, permit: Permit) {
     let policy = shared.policy();
     let class = shared.class_of(&claim.delivery);
     let provider = policy.providers.get(&claim.delivery.lane.provider);
@@ -37,7 +37,7 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, live: Arc<Live>, permit
     let configured = policy.classes.contains_key(&claim.delivery.class);
     let to_settle = match provider {
         Some(provider) if configured => {
-            let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &live };
+            let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &place.live };
             work.run(held).await
         }
         _ => {
@@ -55,8 +55,7 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, live: Arc<Live>, permit
     if let Some((held, event)) = to_settle {
         shared.settle(held, event).await;
     }
-    shared.ledger.release(&live);
-    drop(permit);
+    drop((place, permit));
 }
 
 fn verdict(claim: &Claim, now: UnixMs) -> Verdict {

@@ -1,10 +1,12 @@
 //! Claims what is due wherever a permit is free and the circuit closed, and starts an attempt for
 //! each claim. One call asks for all lanes.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use belfry_domain::Lane;
+use futures::FutureExt;
 
 use super::health::Gate;
 use super::settle::SharedRef;
@@ -113,15 +115,20 @@ async fn claim(
     let Claims { claims, next_due } = found;
     let started = claims.len();
     for claim in claims {
-        let live = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
+        let place = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
         let permit = shared.permits.take(&claim.delivery.lane);
         let only_one = alone.then(|| {
             shared.alone_runs.store(true, Ordering::SeqCst);
             Alone(shared.clone())
         });
-        let attempt = attempt::run(shared.clone(), claim, live, permit);
+        let attempt = attempt::run(shared.clone(), claim, place, permit);
+        let facts = shared.deps.facts.clone();
         let task = async move {
-            attempt.await;
+            // Outside the call itself nothing was sent that the record does not know of: the claim
+            // lapses, and a message that does this every time is parked as poison.
+            if AssertUnwindSafe(attempt).catch_unwind().await.is_err() {
+                facts.record(&Fact::TaskPanicked { task: "attempt" });
+            }
             drop(only_one);
         };
         shared.deps.tasks.start("attempt", Box::pin(task));

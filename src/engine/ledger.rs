@@ -49,21 +49,37 @@ fn millis(boot: Boot) -> u64 {
     u64::try_from(boot.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A claim's place in the ledger, given up however its attempt ends: an attempt that panicked must
+/// not leave a claim behind that is renewed for ever.
+pub(super) struct Place {
+    pub live: Arc<Live>,
+    all: Arc<Mutex<BTreeMap<DeliveryId, Arc<Live>>>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&self.live.id).is_some_and(|held| held.token == self.live.token) {
+            all.remove(&self.live.id);
+        }
+    }
+}
+
 pub(super) struct Ledger {
     clock: Arc<dyn Clock>,
-    live: Mutex<BTreeMap<DeliveryId, Arc<Live>>>,
+    live: Arc<Mutex<BTreeMap<DeliveryId, Arc<Live>>>>,
 }
 
 impl Ledger {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, live: Mutex::new(BTreeMap::new()) }
+        Self { clock, live: Arc::default() }
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<DeliveryId, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn hold(&self, id: DeliveryId, token: Token, lease: Duration, asked_at: Boot) -> Arc<Live> {
+    pub(super) fn hold(&self, id: DeliveryId, token: Token, lease: Duration, asked_at: Boot) -> Place {
         let live = Arc::new(Live {
             id,
             token,
@@ -76,14 +92,7 @@ impl Ledger {
         if let Some(older) = self.locked().insert(id, live.clone()) {
             older.lose();
         }
-        live
-    }
-
-    pub(super) fn release(&self, live: &Live) {
-        let mut all = self.locked();
-        if all.get(&live.id).is_some_and(|held| held.token == live.token) {
-            all.remove(&live.id);
-        }
+        Place { live, all: self.live.clone() }
     }
 
     pub(super) fn wanting_renewal(&self) -> Vec<Arc<Live>> {

@@ -9,6 +9,7 @@ use belfry_domain::{ChannelKind, State, UnixMs};
 use super::check;
 use super::door::Intent;
 use super::provider::POISON;
+use super::render::UNWINDS;
 use super::scenario::{Plan, Run};
 use super::world::LEASE;
 
@@ -114,5 +115,23 @@ fn a_message_that_kills_its_worker_is_parked_alone() {
         for intent in &intents[..12] {
             assert_eq!(end(&intent.key).state, State::Accepted, "seed {seed}: {}", intent.key);
         }
+    }
+}
+
+/// A panic outside the call leaves no claim behind that is renewed for ever: it lapses, comes up
+/// again, and ends parked. Nothing was sent, and its worker goes on with the others.
+#[test]
+fn a_panic_before_the_call_does_not_keep_its_claim() {
+    for seed in 0..6 {
+        let intents = vec![intent(UNWINDS.into(), "receipt"), intent("good".into(), "receipt")];
+        let run = Run::new(plan(seed, 1, intents));
+        assert!(run.play(), "seed {seed}: something never came to an end");
+        let end = |key: &str| {
+            let id = run.world.told().acknowledged[key];
+            run.record(id).unwrap().deliveries.remove(0).state
+        };
+        assert_eq!(end(UNWINDS), State::Parked { why: ParkWhy::Poison }, "seed {seed}");
+        assert_eq!(end("good"), State::Accepted, "seed {seed}");
+        assert_eq!(run.world.told().effects.len(), 1, "seed {seed}");
     }
 }
