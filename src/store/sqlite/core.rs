@@ -51,7 +51,7 @@ impl Core {
     /// # Errors
     /// [`StoreError`] where the first transaction fails.
     pub fn new(conn: Connection, now: UnixMs) -> Result<Self> {
-        conn.set_prepared_statement_cache_capacity(STATEMENTS);
+        schema::steady(&conn, STATEMENTS)?;
         let mut core = Self {
             conn,
             lanes: HashMap::new(),
@@ -81,10 +81,11 @@ impl Core {
     }
 
     /// Takes up a connection again after an I/O error: same opening, so claims stand.
-    pub(super) fn replace_connection(&mut self, conn: Connection) {
-        conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    pub(super) fn replace_connection(&mut self, conn: Connection) -> Result<()> {
+        schema::steady(&conn, STATEMENTS)?;
         self.conn = conn;
         self.forget();
+        Ok(())
     }
 
     /// Opens the transaction that operations run in.

@@ -27,6 +27,9 @@ impl DatabaseFile {
         let io = |error: std::io::Error| OpenError::Io { path: path.display().to_string(), why: error.to_string() };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
             DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(io)?;
+            // Else a power cut right after the first accept could take the new folder with it.
+            let above = parent.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(above).and_then(|folder| folder.sync_all()).map_err(io)?;
         }
         let private = |path: &Path| {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)
@@ -72,7 +75,6 @@ impl DatabaseFile {
     pub fn reader(&self) -> rusqlite::Result<Connection> {
         let conn = self.connect()?;
         schema::prepare_reader(&conn)?;
-        conn.set_prepared_statement_cache_capacity(64);
         Ok(conn)
     }
 

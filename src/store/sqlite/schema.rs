@@ -7,6 +7,7 @@
 //!   no statement walks what is merely remembered.
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use thiserror::Error;
 
 use crate::ports::StoreError;
@@ -180,6 +181,17 @@ CREATE INDEX outbox_by_owner ON outbox (owner);
 CREATE INDEX outbox_by_recipient ON outbox (owner, recipient);
 ";
 
+/// To be called on every connection before its first statement. Without it SQLite plans a statement
+/// anew whenever a parameter gets another value; with it a statement has the one plan that is tested.
+///
+/// # Errors
+/// Whatever SQLite says.
+pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    conn.set_prepared_statement_cache_capacity(statements);
+    Ok(())
+}
+
 /// Creates the tables in a fresh database.
 ///
 /// # Errors
@@ -247,7 +259,8 @@ pub fn check(conn: &Connection) -> Result<(), StoreError> {
 pub fn prepare_reader(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(
         "PRAGMA query_only = ON; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY; PRAGMA busy_timeout = 2000;",
-    )
+    )?;
+    steady(conn, 64)
 }
 
 #[cfg(test)]

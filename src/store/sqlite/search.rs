@@ -20,7 +20,9 @@ impl Reads<'_> {
     /// As [`Reads::read`].
     pub fn search(&self, query: &Query) -> Result<Page> {
         let Some(owner) = self.owner(&query.owner)? else { return Ok(Page::default()) };
-        let before = query.after.and_then(|after| i64::try_from(after).ok()).unwrap_or(i64::MAX / super::schema::SLOTS);
+        // A made-up position past all of them is the same as none.
+        let end = i64::MAX / super::schema::SLOTS;
+        let before = query.after.and_then(|after| i64::try_from(after).ok()).map_or(end, |after| after.min(end));
         let mut walked = self.candidates(query, owner, before)?;
         let full = i64::try_from(walked.len()).is_ok_and(|walked| walked == MOST_WALKED);
         let last = walked.last().copied();

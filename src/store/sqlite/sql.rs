@@ -164,6 +164,7 @@ mod tests {
     fn no_statement_walks_a_table() {
         let conn = Connection::open_in_memory().unwrap();
         schema::create(&conn).unwrap();
+        schema::steady(&conn, 1).unwrap();
         for (name, sql) in ALL {
             let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let parameters: Vec<i64> = vec![1; statement.parameter_count()];

@@ -122,7 +122,7 @@ impl Writer {
     fn connect(&mut self) -> Result<()> {
         if self.broken {
             let conn = self.file.reopen()?;
-            self.core.replace_connection(conn);
+            self.core.replace_connection(conn)?;
             self.broken = false;
         }
         Ok(())
