@@ -1,5 +1,4 @@
-//! Accept over HTTP, durable in SQLite, beside a handler that only parses the same body; and the
-//! store's accept beside a bare group-commit loop.
+//! Accept over HTTP, durable in SQLite, beside a handler that only parses the same body.
 
 use std::sync::Arc;
 
@@ -7,7 +6,6 @@ use anyhow::Result;
 
 use crate::Plan;
 use crate::child::{KEY, Server};
-use crate::group_commit;
 use crate::http_load::{Load, Measured};
 use crate::rows::{Better, Report, Row};
 
@@ -36,8 +34,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     }
     report.rows.extend([single, p99, batched]);
     ours.stop().await?;
-    other.stop().await?;
-    group_commit::measure(plan, report).await
+    other.stop().await
 }
 
 pub(crate) fn row(what: &str, unit: &'static str, floor: f64, goal: f64) -> Row {

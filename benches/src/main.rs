@@ -49,6 +49,9 @@ fn main() -> Result<()> {
     if plan.wants("accept") {
         runtime.block_on(accept::measure(&plan, &mut report))?;
     }
+    if plan.wants("store") {
+        runtime.block_on(group_commit::measure(&plan, &mut report))?;
+    }
     if plan.wants("smtp") {
         runtime.block_on(smtp::measure(&plan, &mut report))?;
     }
