@@ -1,6 +1,7 @@
 //! The template language: Jinja as minijinja speaks it, without anything that could give two
 //! answers to the same data. No clock, no randomness, no counter, no access to files; a missing
-//! value is an error; work and output are bounded.
+//! value is an error; work and output are bounded. [`grammar`](super::grammar) is what a template
+//! may not say besides.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -13,9 +14,12 @@ use super::json::Escaped;
 use super::problem::{RenderFault, RenderProblem};
 use super::value::{Kept, to_json};
 
-/// Work per part: one unit is an instruction, or 64 bytes written. Some tens of milliseconds.
-const FUEL: u64 = 500_000;
-/// Includes and macros within each other.
+/// Work per part: one unit is an instruction, or 64 bytes read or written. A digest of a thousand
+/// entries takes a quarter of it; all of it, some tens of milliseconds.
+const FUEL: u64 = 200_000;
+/// What `tojson` makes of one value, in bytes.
+const LARGEST_JSON: usize = 2 * 1024 * 1024;
+/// Steps that files, macros and loops may lead into each other: a macro counts four, an include ten.
 const NESTING: usize = 40;
 const JSON: AutoEscape = AutoEscape::Custom(std::borrow::Cow::Borrowed("json"));
 
@@ -36,17 +40,16 @@ fn ours(message: &'static str) -> Error {
     Error::new(ErrorKind::InvalidOperation, "").with_source(Ours(message))
 }
 
+/// How tags are written: a line that holds only one leaves no line behind.
+pub(super) fn syntax() -> SyntaxConfig {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().unwrap_or_else(|_| SyntaxConfig::default())
+}
+
 /// An empty environment of the language.
 #[must_use]
 pub fn environment() -> Environment<'static> {
     let mut language = Environment::new();
-    language.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .unwrap_or_else(|_| SyntaxConfig::default()),
-    );
+    language.set_syntax(syntax());
     // Only so that errors can say which variable is missing; its state dump is never printed.
     language.set_debug(true);
     language.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -57,6 +60,16 @@ pub fn environment() -> Environment<'static> {
     // They print the whole context, and with it every value.
     language.remove_global("debug");
     language.remove_filter("pprint");
+    // What a loop leaves to its next turn, and lists of lists, can be built without end.
+    for builds in ["namespace", "dict"] {
+        language.remove_global(builds);
+    }
+    for builds in ["batch", "chain", "groupby", "slice", "zip"] {
+        language.remove_filter(builds);
+    }
+    for asks in ["filter", "test"] {
+        language.remove_test(asks);
+    }
     language.add_filter("number", number);
     language.add_filter("int", |state: &State, value: Value, rest: Option<Value>, options: Kwargs| {
         filters::int(state, &plain(value), rest, None, options)
@@ -153,7 +166,7 @@ fn number(value: Value) -> Result<Value, Error> {
 
 /// Any value as JSON, whole.
 fn json(state: &State, value: &Value) -> Result<Value, Error> {
-    let text = to_json(value).map_err(ours)?.to_string();
+    let text = to_json(value, LARGEST_JSON).map_err(ours)?.to_string();
     Ok(if *state.auto_escape() == JSON { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
@@ -230,6 +243,10 @@ fn problem(template: &str, file: &str, failed: &Error) -> RenderProblem {
             RenderProblem::new(RenderFault::TooLarge, "the template does too much work for one message")
         }
         ErrorKind::WriteFailure => RenderProblem::new(RenderFault::TooLarge, "the result is larger than its limit"),
+        ErrorKind::InvalidOperation if deepest.detail() == Some("recursion limit exceeded") => RenderProblem::new(
+            RenderFault::TooLarge,
+            format!("files, macros or blocks call each other more than {NESTING} steps deep, or without end"),
+        ),
         kind => {
             let what = own.map_or_else(|| kind_words(kind), ToOwned::to_owned);
             let place = if expression.is_empty() { String::new() } else { format!(" (`{}`)", one_line(expression)) };
@@ -272,6 +289,10 @@ fn one_line(text: &str) -> String {
 /// `order.items[0].name` as `/order/items/0/name`; nothing for what is no plain path.
 #[must_use]
 pub fn pointer(expression: &str) -> Option<String> {
+    // A literal is nothing of the caller's.
+    if !expression.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        return None;
+    }
     let mut path = String::new();
     for step in expression.replace('[', ".").replace(']', "").split('.') {
         let step = step.trim_matches(|quote| quote == '"' || quote == '\'');
@@ -281,4 +302,31 @@ pub fn pointer(expression: &str) -> Option<String> {
         write!(path, "/{step}").ok()?;
     }
     Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grammar::{FILTERS, TESTS};
+    use super::*;
+
+    #[test]
+    fn the_language_has_every_filter_and_test_that_its_grammar_lets_through() {
+        let known = |name: &str, what: &str| {
+            let mut asking = environment();
+            asking.add_test("filter", minijinja::tests::is_filter);
+            asking.add_test("test", minijinja::tests::is_test);
+            let source = format!("{name:?} is {what}");
+            let asked = asking.compile_expression(&source).unwrap().eval(());
+            asked.unwrap().is_true()
+        };
+        for name in FILTERS {
+            assert!(known(name, "filter"), "{name}");
+        }
+        for name in TESTS {
+            assert!(known(name, "test"), "{name}");
+        }
+        for gone in ["pprint", "batch", "chain", "groupby", "slice", "zip"] {
+            assert!(!known(gone, "filter") && !FILTERS.contains(&gone), "{gone}");
+        }
+    }
 }

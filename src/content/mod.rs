@@ -6,6 +6,7 @@
 
 mod built_in;
 pub mod files;
+mod grammar;
 pub mod headers;
 pub mod inputs;
 pub mod json;
@@ -18,11 +19,14 @@ pub mod problem;
 mod render;
 mod template;
 pub mod text;
+mod threads;
 pub mod value;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
 
 use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
@@ -32,11 +36,15 @@ use files::Files;
 use inputs::{Inputs, Source};
 pub use meta::Meta;
 pub use problem::{RenderFault, RenderProblem, TemplateProblem};
+use render::Place;
 pub use render::{LARGEST_BODY, LARGEST_PUSH, LARGEST_SMS, LARGEST_SUBJECT};
 use template::Template;
+use threads::{FINISH_WITHIN, Unfinished};
 
 use crate::ports::message::Rendered;
 
+/// `templates.path` where nothing is configured.
+const DEFAULT_FOLDER: &str = "templates";
 /// Versions that are no longer on disk, kept compiled for messages that were frozen on them.
 const OLD_VERSIONS: usize = 64;
 
@@ -65,12 +73,21 @@ impl Content {
         Self::compile(files::from_texts(built_in::TEXTS)?)
     }
 
-    /// Those under `dir` where there is such a folder, else the built-in ones.
+    /// Those under `dir`, or the built-in ones where [nothing was given](Self::nothing_given).
     ///
     /// # Errors
     /// As [`Content::load`].
     pub fn load_or_built_in(dir: &Path) -> Result<Self, Vec<TemplateProblem>> {
-        if dir.is_dir() { Self::load(dir) } else { Self::built_in() }
+        if Self::nothing_given(dir) { Self::built_in() } else { Self::load(dir) }
+    }
+
+    /// Whether `dir` is where templates are looked for by default, and nothing is there. A folder
+    /// that somebody named and that is not there is a slip of the pen: what is sent instead would be
+    /// somebody else's words.
+    #[must_use]
+    pub fn nothing_given(dir: &Path) -> bool {
+        let absent = || fs::symlink_metadata(dir).is_err_and(|failed| failed.kind() == io::ErrorKind::NotFound);
+        dir == Path::new(DEFAULT_FOLDER) && absent()
     }
 
     fn compile(all: Vec<Files>) -> Result<Self, Vec<TemplateProblem>> {
@@ -78,7 +95,7 @@ impl Content {
         let mut problems = Vec::new();
         for files in all {
             let name = files.name.clone();
-            match Template::compile(files) {
+            match compile_apart(files) {
                 Ok(template) => {
                     by_name.insert(name, Arc::new(template));
                 }
@@ -137,7 +154,23 @@ impl Content {
             Source::Template { template, .. } => self.version(&template.version),
             Source::Inline(_) => None,
         };
-        render::render(inputs, channel, slot, template.as_deref())
+        let place = Place::default();
+        // Content of the caller's own is no template: nothing of it is worked out.
+        let Some(template) = template else { return render::render(inputs, channel, slot, None, &place) };
+        let name = template.files.name.clone();
+        let late = |file: &str, why: &str| {
+            let place = if file.is_empty() { name.clone() } else { format!("{name}/{file}") };
+            RenderProblem::new(RenderFault::Late, why).in_file(place)
+        };
+        if template.running_on.load(Ordering::Acquire) > 0 {
+            return Err(late("", "another message of this template is being made and does not finish"));
+        }
+        let running_on = template.running_on.clone();
+        let (inputs, slot, here) = (inputs.clone(), slot.to_owned(), Arc::clone(&place));
+        let made = move || render::render(&inputs, channel, &slot, Some(&template), &here);
+        threads::run(&running_on, made).unwrap_or_else(|unfinished| {
+            Err(late(&place.lock().unwrap_or_else(PoisonError::into_inner), &why(unfinished)))
+        })
     }
 
     /// The files of a version in one text, to be kept while messages are frozen on it.
@@ -152,7 +185,7 @@ impl Content {
     /// # Errors
     /// Where the text is no export, or does not compile (any more).
     pub fn import(&self, files: &str) -> Result<String, Vec<TemplateProblem>> {
-        let template = Template::compile(Files::import(files).map_err(|problem| vec![problem])?)?;
+        let template = compile_apart(Files::import(files).map_err(|problem| vec![problem])?)?;
         let version = template.version.clone();
         if self.version(&version).is_none() {
             let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,6 +203,22 @@ impl Content {
         }
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         old.iter().find(|template| template.version == version).map(Arc::clone)
+    }
+}
+
+/// Compiles where a template may be as deep as it likes.
+fn compile_apart(files: Files) -> Result<Template, Vec<TemplateProblem>> {
+    let template = files.name.clone();
+    threads::run(&threads::RunningOn::default(), move || Template::compile(files)).unwrap_or_else(|unfinished| {
+        Err(vec![TemplateProblem { template, file: String::new(), line: 0, message: why(unfinished) }])
+    })
+}
+
+fn why(unfinished: Unfinished) -> String {
+    match unfinished {
+        Unfinished::NoTurn => "no thread came free in time for templates".into(),
+        Unfinished::RunsOn => format!("did not finish within {} s", FINISH_WITHIN.as_secs()),
+        Unfinished::Panicked => "broke off; this is a fault of Belfry's".into(),
     }
 }
 

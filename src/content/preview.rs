@@ -162,7 +162,7 @@ pub(super) const fn slot(channel: ChannelKind) -> &'static str {
 /// Which rule of the lint a failed sample falls under.
 pub(super) const fn rule_of(fault: RenderFault) -> &'static str {
     match fault {
-        RenderFault::TooLarge => "too_large",
+        RenderFault::TooLarge | RenderFault::Late => "too_large",
         RenderFault::MissingPart => "missing_part",
         RenderFault::UnknownTemplate
         | RenderFault::UnknownVersion

@@ -50,6 +50,8 @@ pub enum RenderFault {
     Failed,
     /// The result is larger than its limit, or took too much work.
     TooLarge,
+    /// It did not finish in time, or found no thread free: it may do so later.
+    Late,
 }
 
 /// Why a message could not be made. For an answer's `errors` and a record's reason.

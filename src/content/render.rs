@@ -2,6 +2,7 @@
 //! any crash, which is what makes a repeat harmless.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use belfry_domain::ChannelKind;
 use minijinja::Value;
@@ -28,6 +29,9 @@ pub const LARGEST_PUSH: usize = 4_096;
 /// The name under which a template finds what is not the caller's: `belfry.locale`.
 const OWN: &str = "belfry";
 
+/// The file that is being worked on, for whoever waits for it.
+pub type Place = Arc<Mutex<String>>;
+
 /// The message for one address slot of these inputs. `template` is the frozen one, for inputs
 /// that name one.
 ///
@@ -38,6 +42,7 @@ pub fn render(
     channel: ChannelKind,
     slot: &str,
     template: Option<&Template>,
+    place: &Place,
 ) -> Result<Rendered, RenderProblem> {
     if !inputs.to.slots(channel).iter().any(|(known, _)| known == slot) {
         return Err(RenderProblem::new(RenderFault::NoSuchSlot, format!("no such address on {channel}")));
@@ -48,7 +53,7 @@ pub fn render(
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
-            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), data.get())?;
+            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), (data.get(), place))?;
             page.message(&inputs.to, channel, data)
         }
         (Source::Template { .. }, None) => {
@@ -167,6 +172,7 @@ struct Page<'a> {
     values: Value,
     /// The same with numbers kept but printed as floats, and with floats, where they differ.
     floats: Option<(Value, Value)>,
+    place: &'a Place,
 }
 
 impl<'a> Page<'a> {
@@ -174,7 +180,7 @@ impl<'a> Page<'a> {
         template: &'a Template,
         locale: &'a str,
         time_zone: Option<&str>,
-        given: &str,
+        (given, place): (&str, &'a Place),
     ) -> Result<Self, RenderProblem> {
         let unfit = |why: String| RenderProblem::new(RenderFault::Failed, why);
         let values = Json::parse(given).map_err(|fault| unfit(format!("the data is {fault}")))?;
@@ -198,7 +204,7 @@ impl<'a> Page<'a> {
         };
         let (values, kept) = context(Numbers::Kept);
         let floats = kept.then(|| (context(Numbers::KeptPrintedAsFloat).0, context(Numbers::Float).0));
-        Ok(Self { template, locale, values, floats })
+        Ok(Self { template, locale, values, floats, place })
     }
 
     fn message(&self, to: &To, channel: ChannelKind, given: &RawValue) -> Result<Rendered, RenderProblem> {
@@ -249,6 +255,7 @@ impl<'a> Page<'a> {
     }
 
     fn file(&self, path: &str, limit: usize) -> Result<String, RenderProblem> {
+        path.clone_into(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner));
         let with =
             |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
         let made = with(&self.values)?;

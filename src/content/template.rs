@@ -6,15 +6,20 @@ use minijinja::Environment;
 
 use super::files::{Files, META, SAMPLE, SHARED};
 use super::json::Json;
-use super::language;
 use super::meta::Meta;
 use super::problem::TemplateProblem;
+use super::threads::RunningOn;
+use super::{grammar, language};
 
 pub struct Template {
     pub files: Files,
     pub version: String,
     pub meta: Meta,
     pub language: Environment<'static>,
+    /// What each file uses of the data, by path: `order.items`.
+    pub variables: BTreeMap<String, Vec<String>>,
+    /// Renderings that were written off and still run.
+    pub running_on: RunningOn,
     /// Folder of each language by its name in lower case.
     folders: BTreeMap<String, String>,
 }
@@ -41,23 +46,18 @@ impl Template {
                 None
             }
         };
-        let mut compiled = language::environment();
-        for (path, text) in &files.files {
-            if path.ends_with(SAMPLE) {
-                if let Err(fault) = Json::parse(text) {
-                    problems.push(problem(path, 0, fault.to_string()));
-                }
-            } else if path != META
-                && let Err(failed) = compiled.add_template_owned(path.clone(), text.clone())
-            {
-                let message = failed.detail().unwrap_or("cannot be compiled").to_owned();
-                problems.push(problem(path, failed.line().unwrap_or(0), message));
+        for (path, text) in files.files.iter().filter(|(path, _)| path.ends_with(SAMPLE)) {
+            if let Err(fault) = Json::parse(text) {
+                problems.push(problem(path, 0, fault.to_string()));
             }
         }
-        for (name, value) in meta.iter().flat_map(|meta| &meta.headers) {
-            if let Err(failed) = compiled.add_template_owned(header_file(name), value.clone()) {
-                let message = format!("header `{name}`: {}", failed.detail().unwrap_or("cannot be compiled"));
-                problems.push(problem(META, 0, message));
+        let mut texts: Vec<Text<'_>> = files.files.iter().filter(|(path, _)| is_part(path)).map(Text::part).collect();
+        texts.extend(meta.iter().flat_map(|meta| &meta.headers).map(Text::header));
+        let mut compiled = language::environment();
+        for (text, fault) in compile(&mut compiled, &texts) {
+            match text.header {
+                Some(name) => problems.push(problem(META, 0, format!("header `{name}`: {}", fault.message))),
+                None => problems.push(problem(&text.path, fault.line, fault.message)),
             }
         }
         match meta {
@@ -66,7 +66,9 @@ impl Template {
                 let folders = folders.filter(|folder| *folder != SHARED);
                 let folders = folders.map(|folder| (folder.to_ascii_lowercase(), folder.to_owned())).collect();
                 let version = files.version();
-                Ok(Self { version, meta, language: compiled, folders, files })
+                let running_on = RunningOn::default();
+                let variables = variables(&compiled);
+                Ok(Self { version, meta, language: compiled, variables, running_on, folders, files })
             }
             _ => Err(problems),
         }
@@ -133,6 +135,64 @@ impl Template {
     pub fn sample(&self, locale: &str) -> Option<&str> {
         self.find(locale, SAMPLE).and_then(|path| self.files.files.get(&path)).map(String::as_str)
     }
+}
+
+fn variables(language: &Environment<'static>) -> BTreeMap<String, Vec<String>> {
+    let own: Vec<&str> = language.globals().map(|(name, _)| name).collect();
+    let used = |path: &str, text: &minijinja::Template<'_, '_>| {
+        let mut used: Vec<String> = text.undeclared_variables(true).into_iter().collect();
+        used.retain(|name| !own.contains(&name.split('.').next().unwrap_or_default()));
+        used.sort();
+        (path.to_owned(), used)
+    };
+    language.templates().map(|(path, text)| used(path, &text)).collect()
+}
+
+fn is_part(path: &str) -> bool {
+    path != META && !path.ends_with(SAMPLE)
+}
+
+/// A text of the template language.
+struct Text<'f> {
+    /// Under which it is compiled.
+    path: String,
+    text: &'f str,
+    header: Option<&'f str>,
+}
+
+impl<'f> Text<'f> {
+    fn part((path, text): (&'f String, &'f String)) -> Self {
+        Self { path: path.clone(), text, header: None }
+    }
+
+    fn header((name, text): (&'f String, &'f String)) -> Self {
+        Self { path: header_file(name), text, header: Some(name) }
+    }
+}
+
+/// Compiles all of them, or says what is wrong with each.
+fn compile<'t, 'f>(into: &mut Environment<'static>, texts: &'t [Text<'f>]) -> Vec<(&'t Text<'f>, grammar::Fault)> {
+    let mut faults = Vec::new();
+    let mut names = grammar::Names::default();
+    let mut fit = Vec::new();
+    for text in texts {
+        match grammar::fits(text.text) {
+            Ok(()) => {
+                grammar::names(text.text, &mut names);
+                fit.push(text);
+            }
+            Err(fault) => faults.push((text, fault)),
+        }
+    }
+    for text in fit {
+        if let Err(failed) = into.add_template_owned(text.path.clone(), text.text.to_owned()) {
+            let message = failed.detail().unwrap_or("cannot be compiled").to_owned();
+            faults.push((text, grammar::Fault { line: failed.line().unwrap_or(0), message }));
+        } else {
+            faults.extend(grammar::faults(text.text, &names).into_iter().map(|fault| (text, fault)));
+        }
+    }
+    faults
 }
 
 /// The name under which a header's value is compiled.

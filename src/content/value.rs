@@ -99,36 +99,57 @@ fn exact_integer(text: &str) -> Option<Value> {
     (value.to_string() == text).then_some(value)
 }
 
-/// The value as JSON, for the filter `tojson`. A calculated infinity comes out as such, which the
-/// reader of the whole payload then refuses.
+/// The value as JSON, for the filter `tojson`, of about `most` bytes. A calculated infinity comes
+/// out as such, which the reader of the whole payload then refuses.
 ///
 /// # Errors
-/// With what it is that JSON has no word for.
-pub fn to_json(value: &Value) -> Result<Json, &'static str> {
-    Ok(match value.kind() {
-        ValueKind::None => Json::Null,
-        ValueKind::Bool => Json::Bool(value.is_true()),
-        ValueKind::Number => Json::Number(value.to_string()),
-        ValueKind::String => Json::Text(value.as_str().unwrap_or_default().to_owned()),
-        ValueKind::Seq | ValueKind::Iterable => {
-            let items = value.try_iter().map_err(|_| "a value is no JSON")?;
-            Json::List(items.map(|one| to_json(&one)).collect::<Result<_, _>>()?)
-        }
-        ValueKind::Map => {
-            let names = value.try_iter().map_err(|_| "a value is no JSON")?;
-            let member = |name: Value| {
-                let found = value.get_item(&name).map_err(|_| "a value is no JSON")?;
-                Ok((name.to_string(), to_json(&found)?))
-            };
-            Json::Object(names.map(member).collect::<Result<_, &'static str>>()?)
-        }
-        ValueKind::Plain => match value.downcast_object_ref::<Kept>() {
-            Some(kept) => Json::Number(kept.text.clone()),
-            None => return Err("a value is no JSON"),
-        },
-        ValueKind::Undefined => return Err("a missing value is no JSON"),
-        _ => return Err("a value is no JSON"),
-    })
+/// With what it is that JSON has no word for, or that it is too large.
+pub fn to_json(value: &Value, most: usize) -> Result<Json, &'static str> {
+    Writer { left: most }.json(value)
+}
+
+struct Writer {
+    left: usize,
+}
+
+impl Writer {
+    fn take(&mut self, bytes: usize) -> Result<(), &'static str> {
+        self.left = self.left.checked_sub(bytes).ok_or("the value is too large for `tojson`")?;
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<String, &'static str> {
+        self.take(text.len() + 2)?;
+        Ok(text.to_owned())
+    }
+
+    fn json(&mut self, value: &Value) -> Result<Json, &'static str> {
+        self.take(1)?;
+        Ok(match value.kind() {
+            ValueKind::None => Json::Null,
+            ValueKind::Bool => Json::Bool(value.is_true()),
+            ValueKind::Number => Json::Number(value.to_string()),
+            ValueKind::String => Json::Text(self.text(value.as_str().unwrap_or_default())?),
+            ValueKind::Seq | ValueKind::Iterable => {
+                let items = value.try_iter().map_err(|_| "a value is no JSON")?;
+                Json::List(items.map(|one| self.json(&one)).collect::<Result<_, _>>()?)
+            }
+            ValueKind::Map => {
+                let names = value.try_iter().map_err(|_| "a value is no JSON")?;
+                let member = |name: Value| {
+                    let found = value.get_item(&name).map_err(|_| "a value is no JSON")?;
+                    Ok((self.text(&name.to_string())?, self.json(&found)?))
+                };
+                Json::Object(names.map(member).collect::<Result<_, &'static str>>()?)
+            }
+            ValueKind::Plain => match value.downcast_object_ref::<Kept>() {
+                Some(kept) => Json::Number(self.text(&kept.text)?),
+                None => return Err("a value is no JSON"),
+            },
+            ValueKind::Undefined => return Err("a missing value is no JSON"),
+            _ => return Err("a value is no JSON"),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -182,7 +203,7 @@ mod tests {
         fn any_number_prints_as_written(text in "-?(0|[1-9][0-9]{0,45})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?") {
             prop_assert_eq!(printed(&text), text.clone());
             let list = Json::parse(&format!("[{text}]")).unwrap();
-            prop_assert_eq!(to_json(&from_json(&list, Numbers::Kept).0).unwrap(), list);
+            prop_assert_eq!(to_json(&from_json(&list, Numbers::Kept).0, usize::MAX).unwrap(), list);
         }
     }
 }

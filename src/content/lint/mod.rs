@@ -144,26 +144,21 @@ impl Findings<'_> {
 
     /// Variables: those that look like changes, and those that the sample lacks.
     fn names(&mut self) {
-        let own: BTreeSet<String> = self.template.language.globals().map(|(name, _)| name.to_owned()).collect();
         let sample = self.template.files.files.get(SAMPLE).and_then(|text| Json::parse(text).ok());
         let mut found = Vec::new();
         for (path, text) in self.rendered() {
-            let Ok(compiled) = self.template.language.get_template(path) else { continue };
-            let mut used: Vec<String> = compiled.undeclared_variables(true).into_iter().collect();
-            used.sort();
-            for variable in used {
-                let root = variable.split('.').next().unwrap_or_default();
-                if root == "belfry" || own.contains(root) {
+            for variable in self.template.variables.get(path).into_iter().flatten() {
+                if variable.split('.').next() == Some("belfry") {
                     continue;
                 }
                 let place = (path.clone(), wording::line_of(text, variable.rsplit('.').next().unwrap_or_default()));
-                let lacks = sample.as_ref().is_some_and(|sample| !has(sample, &variable));
+                let lacks = sample.as_ref().is_some_and(|sample| !has(sample, variable));
                 // A shared file serves templates that need no such value.
                 if lacks && !path.starts_with(SHARED) {
                     found.push((place.clone(), "sample_lacks", format!("`{variable}` is not in {SAMPLE}")));
                 }
-                if wording::is_delta(&variable) {
-                    found.push((place, "delta_key", delta_message(&variable)));
+                if wording::is_delta(variable) {
+                    found.push((place, "delta_key", delta_message(variable)));
                 }
             }
         }

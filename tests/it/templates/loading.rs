@@ -51,7 +51,7 @@ fn files_without_a_place_are_refused_by_name() {
     }
     let missing = tempfile::tempdir().unwrap().path().join("none");
     assert!(Content::load(&missing).is_err());
-    assert_eq!(Content::load_or_built_in(&missing).unwrap().names().count(), 4);
+    assert!(Content::load_or_built_in(&missing).is_err(), "a folder that was named has to be there");
 }
 
 #[test]
@@ -75,24 +75,44 @@ fn a_missing_variable_is_named_and_no_value_is_told() {
 
 #[test]
 fn nothing_in_the_language_gives_two_answers_or_shows_everything() {
-    for gone in
-        ["{{ now() }}", "{{ random() }}", "{{ debug() }}", "{{ 1|pprint }}", "{{ uuid() }}", "{{ env('HOME') }}"]
-    {
-        let content = one(&[("sms.txt", gone)]);
+    for (gone, says) in [
+        ("{{ now() }}", "there is no function or macro `now`"),
+        ("{{ random() }}", "there is no function or macro `random`"),
+        ("{{ debug() }}", "there is no function or macro `debug`"),
+        ("{{ uuid() }}", "there is no function or macro `uuid`"),
+        ("{{ env('HOME') }}", "there is no function or macro `env`"),
+        ("{{ 1|pprint }}", "there is no filter `pprint`"),
+        ("{{ 'a'|shout }}", "there is no filter `shout`"),
+        ("{{ list|map('shout') }}", "there is no filter `shout`"),
+        ("{{ list|select('loud') }}", "there is no test `loud`"),
+        ("{{ 1 is loud }}", "there is no test `loud`"),
+    ] {
+        let text = format!("one\n{{% if true %}}\n{gone}{{% endif %}}");
+        let found = problems(&[("t/meta.toml", META), ("t/sms.txt", &text)]);
+        assert_eq!(found[0].to_string(), format!("t/sms.txt:3: {says}"));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+}
+
+#[test]
+fn a_literal_is_no_place_in_the_data() {
+    for text in ["{{ 1|link }}", "{{ 'a'|number }}", "{{ -1|link }}"] {
+        let content = one(&[("sms.txt", text)]);
         let problem = render(&content, &filled(&content, "t", None, "{}"), ChannelKind::Sms).unwrap_err();
-        assert!(matches!(problem.fault, RenderFault::Failed | RenderFault::MissingVariable), "{gone}: {problem}");
+        assert_eq!((problem.fault, problem.pointer), (RenderFault::Failed, None), "{text}");
     }
 }
 
 #[test]
 fn work_and_size_are_bounded() {
-    let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% set c = a * b %}{% endfor %}{% endfor %}";
+    let endless =
+        "{% for a in range(9999) %}{% for b in range(9999) %}{% set c = (a * b)|number %}{% endfor %}{% endfor %}";
     for (template, json) in [
         (endless, "{}"),
         ("{{ 'x' * 90000000 }}", "{}"),
         ("{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}", "{}"),
         (
-            "{{ x * 9000 }}",
+            "{{ (x|string * 9000)|string }}",
             r#"{"x": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#,
         ),
         ("{{ x }}", &format!(r#"{{"x": "{}"}}"#, "y".repeat(1_601))),

@@ -1,5 +1,6 @@
 //! Content over its public face: the built-in templates, and folders written by the tests.
 
+mod bounds;
 mod escaping;
 mod golden;
 mod lint;

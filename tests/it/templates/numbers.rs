@@ -68,7 +68,7 @@ fn whole_numbers_calculate_and_compare() {
 #[test]
 fn a_fraction_calculates_when_told_to() {
     let json = r#"{"price": 19.90, "n": 3}"#;
-    assert_eq!(sms("{{ '%.2f'|format(price|number * n) }}", json).unwrap(), "59.70");
+    assert_eq!(sms("{{ '%.2f'|format(price|number * n|number) }}", json).unwrap(), "59.70");
     assert_eq!(sms("{{ price|round(1) }} {{ price|int }} {{ price|abs }}", json).unwrap(), "19.9 19 19.9");
     assert_eq!(sms("{% if price|number > 5 %}big{% endif %}", json).unwrap(), "big");
     assert_eq!(sms("{% if price is number and price %}yes{% endif %}", json).unwrap(), "yes");
