@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::content::inputs::{Inputs, Source};
@@ -54,17 +55,29 @@ impl Render for Templates {
         let inputs: Inputs = serde_json::from_str(inputs)
             .map_err(|_| RenderFault::Broken("its stored content cannot be read".into()))?;
         let content = self.content();
-        let message = match content.render(&inputs, channel, slot) {
+        let message = match apart(|| content.render(&inputs, channel, slot)) {
             Err(problem) if problem.fault == ContentFault::UnknownVersion => {
                 self.fetch(&content, &inputs).await?;
-                content.render(&inputs, channel, slot)
+                apart(|| content.render(&inputs, channel, slot))
             }
             made => made,
         }
-        .map_err(|problem| RenderFault::Broken(problem.to_string()))?;
+        .map_err(|problem| match problem.fault {
+            // As where the template cannot be had just now: the delivery waits.
+            ContentFault::Late => RenderFault::Store(StoreError::Unavailable(problem.to_string())),
+            _ => RenderFault::Broken(problem.to_string()),
+        })?;
         let address = inputs.to.slots(channel).into_iter().find(|(name, _)| name == slot);
         let (_, address) = address.ok_or_else(|| RenderFault::Broken("its address is not kept".into()))?;
         Ok(Made { address, hash: hash(&message), message })
+    }
+}
+
+/// Waits for the templates' own threads without keeping a thread of everybody's waiting with it.
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 
@@ -73,7 +86,8 @@ impl Templates {
         let Source::Template { template, .. } = &inputs.source else { return Ok(()) };
         let kept = self.installation.template(&template.version).await.map_err(RenderFault::Store)?;
         let gone = || RenderFault::Broken(format!("{}: its frozen version is no longer kept", template.name));
-        content.import(&kept.ok_or_else(gone)?).map_err(|_| gone())?;
+        let kept = kept.ok_or_else(gone)?;
+        apart(|| content.import(&kept)).map_err(|_| gone())?;
         Ok(())
     }
 }
@@ -87,7 +101,7 @@ impl ContentCheck for Templates {
         let content = self.content();
         let made: Vec<Result<String, RenderProblem>> = slots
             .iter()
-            .map(|(channel, slot)| content.render(inputs, *channel, slot).map(|made| hash(&made)))
+            .map(|(channel, slot)| apart(|| content.render(inputs, *channel, slot)).map(|made| hash(&made)))
             .collect();
         if made.iter().all(Result::is_ok) {
             return Ok(made.into_iter().flatten().collect());
