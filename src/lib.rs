@@ -15,3 +15,4 @@ pub mod machine;
 pub mod ports;
 pub mod store;
 pub mod telemetry;
+pub mod text_file;

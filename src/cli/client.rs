@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::exit::{Exit, Failure};
 use super::local::LocalDir;
 use crate::config::Config;
+use crate::text_file;
 
 /// Where the server is and which key opens it.
 #[derive(Args, Clone, Default)]
@@ -54,7 +55,7 @@ impl Client {
         let base = args.server.clone().unwrap_or_else(|| local.clone()).trim_end_matches('/').to_owned();
         let key = match &args.api_key_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
+                let text = text_file::read(path, text_file::SMALL).map_err(|error| {
                     Failure::new(Exit::Usage, format!("--api-key-file {}: {error}", path.display()))
                 })?;
                 Some(text.trim().to_owned())

@@ -71,7 +71,7 @@ impl LocalDir {
 }
 
 fn line(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = crate::text_file::read(path, crate::text_file::SMALL).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 

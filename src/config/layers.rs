@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use figment::value::{Dict, Value};
 
 use super::problem::{Origin, Problem};
+use crate::text_file;
 
 /// The complete, commented defaults.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -94,7 +95,7 @@ impl Layers {
 
 fn read_file(path: &Path, problems: &mut Vec<Problem>) -> Option<Layer> {
     let mut layer = Layer { origin: Origin::File(path.to_owned()), tree: Dict::new() };
-    match std::fs::read_to_string(path) {
+    match text_file::read(path, text_file::SMALL) {
         Ok(text) => read_text(&mut layer, &text, problems),
         Err(error) => {
             let what = format!("cannot be read: {error}");

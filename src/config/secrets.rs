@@ -9,6 +9,7 @@ use super::problem::{Origin, Problem};
 use super::sections::ProviderConfig;
 use super::{BOOTSTRAP_KEY, Config, Sources};
 use crate::channel::smtp::config::SmtpConfig;
+use crate::text_file;
 
 pub(super) fn bootstrap_key(sources: &Sources, problems: &mut Vec<Problem>) -> Option<SecretString> {
     let key = sources.env.get(BOOTSTRAP_KEY)?;
@@ -71,7 +72,7 @@ impl Filling<'_> {
 
     /// The file's text without the line end that editors add.
     fn read(&mut self, key: &str, path: &Path) -> Option<SecretString> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match text_file::read(path, text_file::SMALL) {
             Ok(text) => SecretString::from(text.trim_end_matches(['\r', '\n'])),
             Err(error) => {
                 self.report(key, &format!("{} cannot be read: {error}", path.display()));

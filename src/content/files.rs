@@ -8,6 +8,7 @@ use belfry_domain::{KeyKind, child_key};
 use serde::{Deserialize, Serialize};
 
 use super::problem::TemplateProblem;
+use crate::text_file;
 
 /// The folder whose files every template may include as `_shared/<file>`.
 pub const SHARED: &str = "_shared";
@@ -22,7 +23,7 @@ pub const PUSH: &str = "push.json";
 pub const PARTS: [&str; 5] = [SUBJECT, TEXT, HTML, SMS, PUSH];
 
 /// Of one file, in bytes.
-const LARGEST: u64 = 512 * 1024;
+const LARGEST: u64 = 256 * 1024;
 /// Folders and files of one installation; a wrong path must not read a disk.
 const MOST_TEMPLATES: usize = 1_000;
 const MOST_FILES: usize = 500;
@@ -193,12 +194,7 @@ impl Folder<'_> {
     }
 
     fn file(&mut self, from: &Path, path: String) {
-        let text = match fs::metadata(from) {
-            Ok(about) if about.len() > LARGEST => return self.problem(&path, format!("larger than {LARGEST} bytes")),
-            Ok(_) => fs::read_to_string(from),
-            Err(failed) => Err(failed),
-        };
-        match text {
+        match text_file::read(from, LARGEST) {
             Ok(text) => {
                 self.files.insert(path, unix_lines(&text));
             }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::config::{AuthMechanism, DkimConfig, SmtpConfig, SmtpReuse, SmtpTimeouts};
 use super::dkim::Signer;
 use super::message::Sender;
+use crate::text_file;
 
 /// A setting that cannot be used. Never shows a secret or an address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -172,7 +173,7 @@ fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<(Mechanism,
 }
 
 fn read(key: &'static str, file: &Path) -> Result<String, SmtpConfigError> {
-    std::fs::read_to_string(file).map_err(|error| wrong(key, format!("{}: {error}", file.display())))
+    text_file::read(file, text_file::SMALL).map_err(|error| wrong(key, format!("{}: {error}", file.display())))
 }
 
 /// The machine's own roots and those of `ca_file`.
@@ -182,8 +183,8 @@ fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, SmtpConfig
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(file) = ca_file {
         let shown = file.display();
-        let certificates = CertificateDer::pem_file_iter(file)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        let certificates = CertificateDer::pem_slice_iter(read("ca_file", file)?.as_bytes())
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|error| wrong("ca_file", format!("{shown}: {error}")))?;
         if certificates.is_empty() {
             return Err(wrong("ca_file", format!("{shown}: holds no certificate")));

@@ -8,18 +8,19 @@ use super::source::{File, Kind};
 /// is not listed is forbidden. `belfry_domain` is for everybody.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ports", &[]),
+    ("text_file", &[]),
     ("facts", &["ports"]),
     ("machine", &["ports"]),
-    ("content", &["ports"]),
+    ("content", &["ports", "text_file"]),
     ("store", &["ports"]),
-    ("channel", &["ports"]),
+    ("channel", &["ports", "text_file"]),
     ("intake", &["ports", "content", "facts"]),
     ("engine", &["ports", "content", "facts"]),
     ("http", &["ports", "facts", "intake", "content"]),
     // The lanes' depths, the clock their age is told by, and how lines should look.
     ("telemetry", &["facts", "ports", "config"]),
     // Each channel owns the type of its `[providers.<name>]`.
-    ("config", &["ports", "channel"]),
+    ("config", &["ports", "channel", "text_file"]),
     // The only one that names concrete stores and channels.
     (
         "app",
@@ -38,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // `http` for the form of API keys alone.
-    ("cli", &["app", "config", "content", "http", "machine", "ports", "telemetry"]),
+    ("cli", &["app", "config", "content", "http", "machine", "ports", "telemetry", "text_file"]),
     // `main.rs` and `lib.rs` themselves.
     ("", &["cli"]),
 ];
