@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigErrors};
@@ -140,6 +140,15 @@ fn load_content(config: &Config) -> anyhow::Result<Content> {
     })
 }
 
+/// On a thread of its own that nobody joins: a disk that does not answer must hold up neither the
+/// signals nor the end of the runtime.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> anyhow::Result<T> {
+    let (give, given) = oneshot::channel();
+    let reading = move || drop(give.send(work()));
+    std::thread::Builder::new().name("reload".into()).spawn(reading).context("no thread for reading")?;
+    given.await.context("reading broke off")?
+}
+
 fn server_limits(config: &Config) -> ServerLimits {
     ServerLimits {
         most_connections: usize::try_from(config.http.max_connections).unwrap_or(usize::MAX),
@@ -220,15 +229,24 @@ fn fresh_secret() -> [u8; 32] {
 }
 
 impl RunningApp {
-    /// Swaps classes, providers, routes, secrets and templates for those of `next`, all or nothing.
-    /// Open circuits get a fresh look. Either end is a fact.
+    /// Swaps classes, providers, routes, secrets and templates for those that are read now, all or
+    /// nothing. Open circuits get a fresh look. Either end is a fact. Whoever no longer waits drops it:
+    /// nothing has changed then.
     ///
     /// # Errors
     /// What does not hold together, or needs a restart; the old configuration stays in force.
-    pub async fn reload(&self, next: Result<Config, ConfigErrors>) -> anyhow::Result<()> {
-        let done = match next {
-            Ok(next) => self.swap(next).await,
-            Err(problems) => Err(problems.into()),
+    pub async fn reload(
+        &self,
+        read: impl FnOnce() -> Result<Config, ConfigErrors> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let files = beside(move || {
+            let next = read()?;
+            let content = load_content(&next)?;
+            Ok((next, content))
+        });
+        let done = match files.await {
+            Ok((next, content)) => self.swap(next, content).await,
+            Err(problem) => Err(problem),
         };
         match &done {
             Ok(()) => self.recorder.record(&Fact::Reloaded),
@@ -237,10 +255,9 @@ impl RunningApp {
         done
     }
 
-    async fn swap(&self, next: Config) -> anyhow::Result<()> {
+    async fn swap(&self, next: Config, content: Content) -> anyhow::Result<()> {
         let fixed = self.config.lock().unwrap_or_else(PoisonError::into_inner).needs_restart(&next);
         anyhow::ensure!(fixed.is_empty(), "these keys need a restart: {}", fixed.join(", "));
-        let content = load_content(&next)?;
         let policy = self.providers.policy(&next)?;
         render::keep_current(&content, self.stores.installation.as_ref()).await?;
         self.recorder.set_names(names(&next));

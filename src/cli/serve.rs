@@ -31,15 +31,34 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
     let running = start(config.clone(), options).await?;
     announce(shell, &config, &running, args.ephemeral)?;
-    while let Asked::Reload = signals.next().await {
-        // Either end is told by the application itself, as a fact.
-        running.reload(Config::load(&shell.sources)).await.ok();
-    }
+    until_asked_to_end(shell, &running, &mut signals).await;
     tokio::select! {
         biased;
         () = running.stop() => Ok(Exit::Ok),
         // At once means at once: the store's files are made to be left like this.
         () = signals.end() => std::process::exit(Exit::Failed as i32),
+    }
+}
+
+/// Reloads beside the signals: however long reading takes, the end is obeyed. A reload that is
+/// asked for during another follows it.
+async fn until_asked_to_end(shell: &Shell, running: &RunningApp, signals: &mut Signals) {
+    let mut asked = signals.next().await;
+    while let Asked::Reload = asked {
+        let sources = shell.sources.clone();
+        // Either end is told by the application itself, as a fact.
+        let mut reload = std::pin::pin!(running.reload(move || Config::load(&sources)));
+        let mut again = false;
+        asked = loop {
+            tokio::select! {
+                biased;
+                next = signals.next() => match next {
+                    Asked::End => break Asked::End,
+                    Asked::Reload => again = true,
+                },
+                _ = &mut reload => break if again { Asked::Reload } else { signals.next().await },
+            }
+        };
     }
 }
 

@@ -1,5 +1,6 @@
 //! The built program, from outside.
 
+mod reloading;
 mod running;
 mod serving;
 mod settings;
