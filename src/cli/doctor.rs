@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
 use crate::app::probe::{self, NoStore, open_store};
 use crate::config::Config;
+use crate::content::Content;
 use crate::content::lint::lint;
 use crate::machine::MachineClock;
 use crate::ports::clock::Clock;
@@ -213,7 +214,7 @@ async fn providers(config: &Config, checks: &mut Vec<Check>) {
 
 fn templates(config: &Config) -> Check {
     let path = &config.templates.path;
-    if !path.is_dir() {
+    if Content::nothing_given(path) {
         let what = format!("{} is not there: the built-in ones are used", path.display());
         return Check::new("templates", Verdict::Note, what);
     }

@@ -41,9 +41,9 @@ pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
     match command {
         TemplatesCommand::Lint { folder: given } => {
             let folder = folder(given)?;
-            let findings = match (given, folder.is_dir()) {
+            let findings = match (given, Content::nothing_given(&folder)) {
                 // Without a folder of one's own, the built-in templates are what counts.
-                (None, false) => lint_content(&Content::built_in().map_err(faults)?),
+                (None, true) => lint_content(&Content::built_in().map_err(faults)?),
                 _ => lint(&folder),
             };
             linted(shell, &findings)
