@@ -6,8 +6,8 @@ use belfry_domain::ChannelKind;
 use serde::Deserialize;
 
 use super::files::{META, is_locale};
-use super::headers;
 use super::problem::TemplateProblem;
+use crate::ports::mail;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,10 +63,16 @@ impl Meta {
         if !is_locale(&written.locale) {
             problems.push(problem(0, format!("`{}` is no locale such as `en` or `pt-BR`", written.locale)));
         }
+        if written.headers.len() > mail::MOST_HEADERS {
+            problems.push(problem(0, format!("a mail has at most {} headers of one's own", mail::MOST_HEADERS)));
+        }
+        let mut before: Vec<(String, String)> = Vec::new();
         for name in written.headers.keys() {
-            if let Err(fault) = headers::check_name(name) {
-                problems.push(problem(0, format!("header `{name}`: {fault}")));
+            // Its value is only known when the message is made.
+            if let Some(why) = mail::wrong_header(name, "value", &before) {
+                problems.push(problem(0, format!("header `{name}` {why}")));
             }
+            before.push((name.clone(), String::new()));
         }
         if !problems.is_empty() {
             return Err(problems);

@@ -7,7 +7,6 @@
 mod built_in;
 pub mod files;
 mod grammar;
-pub mod headers;
 pub mod inputs;
 pub mod json;
 pub mod language;

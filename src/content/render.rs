@@ -9,13 +9,13 @@ use minijinja::Value;
 use serde_json::value::RawValue;
 
 use super::files::{HTML, PUSH, SMS, SUBJECT, TEXT};
-use super::headers;
 use super::inputs::{Inline, Inputs, Source, To};
 use super::json::{Escaped, Json};
 use super::problem::{RenderFault, RenderProblem};
 use super::template::{Template, header_file};
 use super::value::{Numbers, from_json};
 use super::{language, plain, text};
+use crate::ports::mail as mail_rules;
 use crate::ports::message::{EmailMessage, Rendered};
 
 /// Of one body part, in bytes. Past 100 KiB mail programs begin to cut.
@@ -111,10 +111,10 @@ fn mail(to: &To, subject: &str, body: Body, headers: Vec<(String, String)>) -> R
     if !fits(&body.text) || !fits(&body.html) {
         return Err(too_large("a body part", LARGEST_BODY, "bytes"));
     }
-    for (name, value) in &headers {
-        headers::check_name(name)
-            .and_then(|()| headers::check_value(value))
-            .map_err(|fault| RenderProblem::new(RenderFault::Failed, format!("a mail header is unfit: {fault}")))?;
+    for (at, (name, value)) in headers.iter().enumerate() {
+        if let Some(why) = mail_rules::wrong_header(name, value, &headers[..at]) {
+            return Err(RenderProblem::new(RenderFault::Failed, format!("the header `{name}` {why}")));
+        }
     }
     let text = match (body.text, &body.html) {
         (Some(text), _) => text,
@@ -234,8 +234,11 @@ impl<'a> Page<'a> {
         let body = Body { text: part(text)?, html: part(html)? };
         let mut headers = Vec::new();
         for name in self.template.meta.headers.keys() {
-            let value = self.file(&header_file(name), headers::LONGEST_VALUE)?;
-            headers.push((name.clone(), value.trim().to_owned()));
+            let value = self.file(&header_file(name), mail_rules::LONGEST_VALUE)?;
+            // One that has nothing to say this time is left out.
+            if !value.trim().is_empty() {
+                headers.push((name.clone(), value.trim().to_owned()));
+            }
         }
         mail(to, &subject, body, headers).map_err(|problem| self.at(problem, ""))
     }

@@ -4,6 +4,7 @@
 use belfry_domain::ChannelKind;
 
 use super::canonical::{Secret, hex};
+use crate::ports::mail;
 use crate::ports::message::{Address, Mailbox};
 
 /// Longest display name, in characters.
@@ -18,8 +19,8 @@ pub fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
         return email(text).map(|email| Mailbox { name: None, email });
     };
     let address = rest.strip_suffix('>').ok_or("must end with > where the address is written in <>")?;
-    if name.contains(char::is_control) {
-        return Err("must not contain control characters in the name");
+    if name.contains(|c: char| c.is_control() || mail::is_deceiving(c)) {
+        return Err("must not contain control characters in the name, nor any that turn or hide the text");
     }
     let name = name.trim();
     let name = name.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(name);
@@ -42,31 +43,16 @@ pub fn email(text: &str) -> Result<Address, &'static str> {
     if text.len() > 254 {
         return Err("must have at most 254 bytes");
     }
-    if local.is_empty() || local.len() > 64 {
-        return Err("must have 1 to 64 bytes before the @");
-    }
-    if local.split('.').any(|atom| atom.is_empty() || !atom.chars().all(is_atext)) {
+    if !mail::is_local_part(local) {
         return Err(
-            "must have letters, digits, single dots and !#$%&'*+-/=?^_`{|}~ before the @; quoted parts are not taken",
+            "must have 1 to 64 bytes before the @: letters, digits, single dots and !#$%&'*+-/=?^_`{|}~, nothing that \
+             does not show; quoted parts are not taken",
         );
     }
-    let Ok(ascii) = idna::domain_to_ascii_strict(domain) else { return Err("must have a valid host name after the @") };
-    let last_label = ascii.rsplit('.').next().unwrap_or_default();
-    if ascii.is_empty() || ascii.ends_with('.') || last_label.bytes().all(|byte| byte.is_ascii_digit()) {
+    if mail::host(domain).is_none() {
         return Err("must have a host name after the @, no number and no final dot");
     }
     Ok(Address(text.to_owned()))
-}
-
-fn is_atext(letter: char) -> bool {
-    letter.is_ascii_alphanumeric()
-        || "!#$%&'*+-/=?^_`{|}~".contains(letter)
-        // What has no shape of its own (spaces, joiners, marks of direction) only deceives here.
-        || (!letter.is_ascii() && !letter.is_control() && !letter.is_whitespace() && !is_invisible(letter))
-}
-
-const fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Reads an E.164 number.
@@ -179,6 +165,12 @@ mod tests {
             "A \"B\" <ann@example.com>",
             "ann@example.com,bob@example.com",
             "ann\u{200b}@example.com",
+            "ann\u{61c}@example.com",
+            "ann\u{fe0f}@example.com",
+            "ann\u{fffd}@example.com",
+            "ann\u{e0001}@example.com",
+            "Ann\u{202e}eeL <ann@example.com>",
+            "Ann\u{2028}Lee <ann@example.com>",
             "ann@example\0.com",
             &long,
         ] {

@@ -9,8 +9,11 @@ use serde_json::value::RawValue;
 use super::fields::{Object, Problems, body, line};
 use super::json::{Node, Value, child};
 use super::recipient::mailbox;
-use crate::content::headers::{check_name, check_value};
 use crate::content::inputs::Inline;
+use crate::ports::mail::{
+    LONGEST_CID, LONGEST_CONTENT_TYPE, LONGEST_FILENAME, MOST_ATTACHED_BYTES, MOST_ATTACHMENTS, MOST_HEADERS,
+    wrong_attachment, wrong_header,
+};
 use crate::ports::message::{Attachment, Mailbox};
 
 pub const CONTENT: &[&str] =
@@ -18,10 +21,6 @@ pub const CONTENT: &[&str] =
 pub const ATTACHMENT: &[&str] = &["filename", "content_type", "base64", "cid"];
 pub const PUSH: &[&str] = &["title", "body", "badge", "link", "image", "data"];
 
-/// All attachments of one message together, decoded.
-pub const MOST_ATTACHED_BYTES: usize = 10 * 1024 * 1024;
-pub const MOST_ATTACHMENTS: usize = 50;
-pub const MOST_HEADERS: usize = 50;
 /// Cc and Bcc together with To stay within the deliveries of one notification.
 pub const MOST_COPIES: usize = 50;
 const MOST_TEXT: usize = 1024 * 1024;
@@ -100,12 +99,9 @@ fn headers(object: &Object<'_, '_>, problems: &mut Problems) -> Vec<(String, Str
             problems.add(&pointer, "must be a string");
             continue;
         };
-        if let Err(fault) = check_name(name).and_then(|()| check_value(value)) {
-            problems.add(&pointer, fault.to_string());
-        } else if read.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
-            problems.add(&pointer, "stands twice, but for upper and lower case");
-        } else {
-            read.push((name.to_owned(), value.to_owned()));
+        match wrong_header(name, value, &read) {
+            Some(why) => problems.add(&pointer, why),
+            None => read.push((name.to_owned(), value.to_owned())),
         }
     }
     read
@@ -121,19 +117,16 @@ fn attachments(object: &Object<'_, '_>, problems: &mut Problems) -> Vec<Attachme
                 problems.add(one.at(name), "is required");
             }
         }
-        let filename = one.text("filename", line(255), problems);
-        let content_type = one.text("content_type", line(255), problems);
-        if content_type.as_deref().is_some_and(|kind| !is_content_type(kind)) {
-            problems
-                .add(one.at("content_type"), "must be a media type such as application/pdf, and none of multipart/*");
-        }
-        let cid = one.text("cid", line(128), problems);
-        if cid.as_deref().is_some_and(|cid| !cid.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_@+".contains(&b))) {
-            problems.add(one.at("cid"), "must have letters, digits and .-_@+ only");
-        }
+        let filename = one.text("filename", line(LONGEST_FILENAME), problems);
+        let content_type = one.text("content_type", line(LONGEST_CONTENT_TYPE), problems);
+        let cid = one.text("cid", line(LONGEST_CID), problems);
         let base64 = one.get("base64").and_then(|node| decodes(node, &one.at("base64"), &mut total, problems));
         if let (Some(filename), Some(content_type), Some(base64)) = (filename, content_type, base64) {
-            read.push(Attachment { filename, content_type, base64, cid });
+            let attachment = Attachment { filename, content_type, base64, cid };
+            for (field, why) in wrong_attachment(&attachment, &read) {
+                problems.add(one.at(field), why);
+            }
+            read.push(attachment);
         }
     }
     if total > MOST_ATTACHED_BYTES {
@@ -160,18 +153,6 @@ fn decodes(node: &Node<'_>, pointer: &str, total: &mut usize, problems: &mut Pro
             None
         }
     }
-}
-
-fn is_content_type(text: &str) -> bool {
-    let is_token = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
-    let (essence, parameters) = text.split_once(';').map_or((text, None), |(essence, rest)| (essence, Some(rest)));
-    let Some((kind, subtype)) = essence.trim().split_once('/') else { return false };
-    is_token(kind)
-        && is_token(subtype)
-        && !kind.eq_ignore_ascii_case("multipart")
-        && parameters.is_none_or(|rest| rest.is_ascii() && rest.contains('='))
 }
 
 fn push(node: &Node<'_>, problems: &mut Problems) -> Option<Box<RawValue>> {

@@ -1,10 +1,12 @@
 //! The traits between the rooms: one per concern, each with a contract suite under
-//! `tests/it/contract`. Knows the domain and nothing else of Belfry.
+//! `tests/it/contract`. [`mail`] has the rules that
+//! two of them share. Knows the domain and nothing else of Belfry.
 
 pub mod admin;
 pub mod channel;
 pub mod clock;
 pub mod deliveries;
+pub mod mail;
 pub mod message;
 pub mod outbox;
 pub mod policy;

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
+use crate::ports::mail;
+
 /// What is wrong with an address. Never holds the address itself: it ends in answers and logs.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum AddressProblem {
@@ -41,8 +43,6 @@ impl EmailAddress {
         }
         let ascii_domain = ascii_domain(domain).ok_or(AddressProblem::Domain)?;
         let shown_domain = if local.is_ascii() { ascii_domain.clone() } else { unicode_domain(&ascii_domain) };
-        // lettre's own check as well: the commands are built from its `Address`.
-        lettre::Address::new(local, &shown_domain).map_err(|_| AddressProblem::Local)?;
         Ok(Self { local: local.to_owned(), shown: format!("{local}@{shown_domain}"), ascii_domain })
     }
 
@@ -80,27 +80,14 @@ impl std::fmt::Debug for EmailAddress {
     }
 }
 
+/// As at the door; a configuration may also name a quoted one.
 fn local_is_usable(local: &str) -> bool {
-    if local.is_empty() || local.len() > 64 {
-        return false;
+    match local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => {
+            local.len() <= 64 && quoted.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
+        }
+        None => mail::is_local_part(local),
     }
-    if let Some(quoted) = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        return quoted.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e));
-    }
-    !local.starts_with('.')
-        && !local.ends_with('.')
-        && !local.contains("..")
-        && local.chars().all(|c| {
-            c == '.' || c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || non_ascii_is_usable(c)
-        })
-}
-
-/// No control characters, no spaces of any script, no invisible direction marks.
-fn non_ascii_is_usable(c: char) -> bool {
-    !c.is_ascii()
-        && !c.is_control()
-        && !c.is_whitespace()
-        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{ffff}')
 }
 
 /// The domain as it goes on the wire; an address literal stays as it is.
@@ -109,14 +96,7 @@ fn ascii_domain(domain: &str) -> Option<String> {
         let ip = literal.strip_prefix("IPv6:").unwrap_or(literal);
         return ip.parse::<IpAddr>().ok().map(|_| domain.to_owned());
     }
-    let ascii = idna::domain_to_ascii(domain).ok()?;
-    let label_fits = |label: &str| {
-        (1..=63).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-    };
-    (ascii.len() <= 253 && ascii.split('.').all(label_fits)).then_some(ascii)
+    mail::host(domain)
 }
 
 fn unicode_domain(ascii: &str) -> String {

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::ports::mail;
+
 /// RFC 2047 2: an encoded word is at most this long, and so is a line with one on it.
 const WORD: usize = 75;
 const LINE: usize = 76;
@@ -143,6 +145,25 @@ pub fn mailboxes<'a>(header: &str, shown: impl IntoIterator<Item = (Option<&'a s
                 out.push('>');
             }
             None => out.push_str(address),
+        }
+    }
+    out
+}
+
+/// A media type in its one form, each parameter on a line of its own.
+#[must_use]
+pub fn media_type(text: &str) -> String {
+    let whole = mail::media_type(text).unwrap_or_else(|| "application/octet-stream".to_owned());
+    let mut out = String::with_capacity(whole.len() + 16);
+    let mut quoted = false;
+    let mut letters = whole.chars().peekable();
+    while let Some(c) = letters.next() {
+        out.push(c);
+        match c {
+            '\\' if quoted => out.extend(letters.next()),
+            '"' => quoted = !quoted,
+            ';' if !quoted && letters.next_if_eq(&' ').is_some() => out.push_str(FOLD),
+            _ => {}
         }
     }
     out

@@ -15,8 +15,10 @@ use thiserror::Error;
 
 use super::address::{AddressProblem, EmailAddress, split_mailbox};
 use super::dkim::Signer;
-use super::door::{MAX_ATTACHMENT_BYTES, MailProblem, attachment_problems, header_problems};
+pub use super::door::MailProblem;
+use super::door::{check_attachments, check_headers};
 use super::{body, header};
+use crate::ports::mail::MOST_ATTACHED_BYTES;
 use crate::ports::message::{Attachment, EmailMessage, Mailbox, Outgoing};
 
 /// Whom the provider sends as.
@@ -71,11 +73,8 @@ pub fn build(
     sender: &Sender,
     signer: Option<&Signer>,
 ) -> Result<BuiltMail, BuildError> {
-    let mut problems = header_problems(&mail.headers);
-    problems.extend(attachment_problems(&mail.attachments));
-    if let Some(first) = problems.into_iter().next() {
-        return Err(first.into());
-    }
+    check_headers(&mail.headers)?;
+    check_attachments(&mail.attachments)?;
     let from = match &mail.from {
         Some(given) => Shown::of("from", given)?,
         None => Shown { name: sender.name.clone(), address: sender.address.clone() },
@@ -231,13 +230,15 @@ fn decoded(attachments: &[Attachment]) -> Result<Vec<(&Attachment, Vec<u8>)>, Bu
     let mut all = Vec::with_capacity(attachments.len());
     let mut total = 0;
     for (at, one) in attachments.iter().enumerate() {
-        let bytes = STANDARD
-            .decode(&one.base64)
-            .map_err(|_| MailProblem::Attachment { at, why: "the content is not standard base64" })?;
+        let bytes = STANDARD.decode(&one.base64).map_err(|_| MailProblem::Attachment {
+            at,
+            field: "base64",
+            why: "is not standard base64",
+        })?;
         total += bytes.len();
         all.push((one, bytes));
     }
-    if total > MAX_ATTACHMENT_BYTES {
+    if total > MOST_ATTACHED_BYTES {
         return Err(MailProblem::AttachmentsTooLarge.into());
     }
     Ok(all)
@@ -260,7 +261,7 @@ fn content_type(text: &str) -> Result<ContentType, BuildError> {
 
 fn file_part(kind: &'static str, file: &Attachment, bytes: Vec<u8>) -> SinglePart {
     let builder = SinglePart::builder()
-        .header(PartType(file.content_type.clone()))
+        .header(PartType(header::media_type(&file.content_type)))
         .header(PartDisposition(header::disposition(kind, &file.filename)));
     match &file.cid {
         Some(cid) => builder.header(PartId(format!("<{cid}>"))),

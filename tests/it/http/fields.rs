@@ -146,10 +146,12 @@ async fn attachments_are_checked() {
         ("filename", json!("a\nb"), "filename"),
         ("filename", json!(""), "filename"),
         ("cid", json!("<x>"), "cid"),
+        ("cid", json!("logo@x"), "cid"),
         ("size", json!(3), "size"),
     ] {
         let mut body = mail();
         let mut one = good.clone();
+        one["cid"] = json!("other@x");
         one[member] = value;
         body["content"]["attachments"] = json!([good, one]);
         assert_eq!(wrong(&bed, &body).await, [format!("/content/attachments/1/{pointer}")]);

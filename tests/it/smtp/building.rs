@@ -281,12 +281,12 @@ fn what_can_never_be_sent_is_said_without_its_value() {
     for (broken, said) in [
         (EmailMessage { to: vec![mailbox("s3cret")], ..mail() }, "to: the address must be a mail address"),
         (EmailMessage { to: vec![], ..mail() }, "no recipient to show"),
-        (header("Bcc", "s3cret@example.com"), "header 0: use `bcc`"),
-        (header("X-A", "s3cret\r\nBcc: x@example.com"), "header 0: must not contain line breaks"),
-        (attached(file("a", "s3cret", "AA==", None)), "attachment 0: the content type"),
-        (attached(file("a", "a/b", "s3cret!", None)), "attachment 0: the content is not standard base64"),
-        (attached(file("a", "a/b", "AA==", Some("s3cret>"))), "attachment 0: the cid"),
-        (attached(file("a\r\ns3cret", "a/b", "AA==", None)), "attachment 0: the file name"),
+        (header("Bcc", "s3cret@example.com"), "header 0 is set by Belfry: use `bcc`"),
+        (header("X-A", "s3cret\r\nBcc: x@example.com"), "header 0 must be one line"),
+        (attached(file("a", "s3cret", "AA==", None)), "attachment 0: content_type must be"),
+        (attached(file("a", "a/b", "s3cret!", None)), "attachment 0: base64 is not standard base64"),
+        (attached(file("a", "a/b", "AA==", Some("s3cret>"))), "attachment 0: cid must have"),
+        (attached(file("a\r\ns3cret", "a/b", "AA==", None)), "attachment 0: filename must have"),
         (attached(file("a", "a/b", &"AAAA".repeat(4_000_000), None)), "larger than 10 MiB"),
     ] {
         let Err(error) = channel().build(&outgoing(broken)) else { panic!("built: {said}") };

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use belfry::channel::smtp::SmtpChannel;
-use belfry::channel::smtp::door;
+use belfry::ports::mail::wrong_name;
 use belfry::ports::message::{Address, Attachment, EmailMessage, Mailbox};
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ proptest! {
         for (name, _) in &mail.headers {
             let at = names.iter().position(|one| one.eq_ignore_ascii_case(name));
             names.remove(at.expect("a header that passed the door is written"));
-            prop_assert!(door::refused_header(name).is_none());
+            prop_assert!(wrong_name(name).is_none());
         }
         let mut once = names.clone();
         once.sort_unstable();

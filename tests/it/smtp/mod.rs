@@ -4,6 +4,7 @@ mod building;
 mod cases;
 mod connecting;
 mod corpus;
+mod doors;
 mod injection;
 mod python;
 mod real_server;

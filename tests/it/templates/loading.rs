@@ -30,7 +30,7 @@ fn every_fault_is_named_at_once_with_file_and_line() {
     starts("c/meta.toml: is missing");
     starts("d/meta.toml: `pigeon` is no channel");
     starts("d/meta.toml: `English` is no locale");
-    starts("d/meta.toml: header `To`: this header is set by Belfry");
+    starts("d/meta.toml: header `To` is set by Belfry: use `to`");
     assert_eq!(shown.len(), 8, "{shown:#?}");
 }
 
@@ -196,6 +196,19 @@ fn what_is_not_there_is_said() {
         let problem = render(&content, &empty, channel).unwrap_err();
         assert_eq!((problem.fault, problem.message.contains(field)), (RenderFault::MissingPart, true));
     }
+}
+
+#[test]
+fn a_header_with_nothing_to_say_is_left_out() {
+    let meta = format!("{META}[headers]\nX-Promo = \"{{{{ promo|default('') }}}}\"\nContent-Language = \"de\"\n");
+    let dir = folder(&[("t/meta.toml", &meta), ("t/subject.txt", "s"), ("t/text.txt", "x")]);
+    let content = Content::load(dir.path()).unwrap();
+    let language = ("Content-Language".to_owned(), "de".to_owned());
+    assert_eq!(mail(&content, &filled(&content, "t", None, "{}")).headers, [language.clone()]);
+    let promo = ("X-Promo".to_owned(), "yes".to_owned());
+    assert_eq!(mail(&content, &filled(&content, "t", None, r#"{"promo": "yes"}"#)).headers, [language, promo]);
+    let twice = problems(&[("t/meta.toml", &format!("{META}[headers]\nX-A = \"1\"\nx-a = \"2\"\n"))]);
+    assert!(twice[0].message.contains("stands twice"), "{twice:?}");
 }
 
 #[test]
