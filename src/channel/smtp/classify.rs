@@ -8,7 +8,7 @@ use std::time::Duration;
 use belfry_domain::outcome::{Outcome, ThrottleScope, Why, WhyCode};
 
 use super::reply::Reply;
-use super::words;
+use super::words::{self, Unsaid};
 
 /// How far the exchange had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +54,12 @@ const AFTER_421: Duration = Duration::from_secs(5);
 /// How long others wait after our login was refused, unless the breaker knows better.
 const AFTER_REFUSED_LOGIN: Duration = Duration::from_secs(60);
 
-/// An outcome out of the closed set. `recipient` is masked in the server's words.
+/// An outcome out of the closed set; the server's words without what is `unsaid`.
 #[must_use]
-pub fn classify(phase: Phase, told: &Told, recipient: &str) -> Outcome {
+pub fn classify(phase: Phase, told: &Told, unsaid: &Unsaid<'_>) -> Outcome {
     let not_accepted = |why| Outcome::NotAccepted { retry_after: None, why };
     match told {
-        Told::Reply(reply) => of_reply(phase, reply, recipient),
+        Told::Reply(reply) => of_reply(phase, reply, unsaid),
         Told::Busy => Outcome::Throttled {
             after: AFTER_421,
             scope: ThrottleScope::Provider,
@@ -88,8 +88,8 @@ pub fn went_stale(phase: Phase, told: &Told) -> bool {
     phase != Phase::Dot && matches!(told, Told::Cut | Told::Reply(Reply { code: 421, .. }))
 }
 
-fn of_reply(phase: Phase, reply: &Reply, recipient: &str) -> Outcome {
-    let said = |code| Why::said(code, words::told(reply, recipient));
+fn of_reply(phase: Phase, reply: &Reply, unsaid: &Unsaid<'_>) -> Outcome {
+    let said = |code| Why::said(code, words::told(reply, unsaid));
     match reply.class() {
         2 if phase == Phase::Dot => {
             Outcome::Accepted { provider_ref: words::queue_id(&reply.text).map(str::to_owned), why: said(WhyCode::Ok) }

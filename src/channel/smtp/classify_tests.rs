@@ -4,7 +4,7 @@ use belfry_domain::outcome::OutcomeKind as K;
 
 use super::*;
 
-const ANN: &str = "ann@example.com";
+const ANN: &Unsaid<'_> = &Unsaid { recipient: "ann@example.com", user: "", secrets: &[], mail: None };
 
 fn outcome(phase: Phase, wire: &str) -> (K, WhyCode) {
     let outcome = classify(phase, &Told::Reply(Reply::of(wire)), ANN);

@@ -10,14 +10,14 @@ pub mod classify;
 pub mod config;
 mod connection;
 mod dkim;
-pub mod door;
+mod door;
 mod header;
 pub mod message;
 mod pool;
 pub mod reply;
 mod settings;
 mod wire;
-mod words;
+pub mod words;
 
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ use self::message::{BuildError, BuiltMail, build};
 use self::pool::Pool;
 use self::reply::Reply;
 use self::settings::Settings;
+use self::words::Unsaid;
 use crate::ports::channel::{Call, Channel};
 use crate::ports::message::{Outgoing, Rendered};
 
@@ -57,7 +58,7 @@ impl SmtpChannel {
     /// # Errors
     /// Why a message would not get through now.
     pub async fn check(&self) -> Result<(), Why> {
-        let why = |trouble: Trouble| classify(trouble.phase, &trouble.told, "").why().clone();
+        let why = |trouble: Trouble| classify(trouble.phase, &trouble.told, &self.unsaid()).why().clone();
         let mut connection = Connection::open(&self.settings).await.map_err(why)?;
         connection.noop(&self.settings.timeouts).await.map_err(why)?;
         connection.bye().await;
@@ -71,6 +72,16 @@ impl SmtpChannel {
     pub fn build(&self, out: &Outgoing) -> Result<BuiltMail, BuildError> {
         let Rendered::Email(mail) = &out.message else { return Err(BuildError::NotAMail) };
         build(mail, out, &self.settings.sender, self.settings.signer.as_ref())
+    }
+
+    /// What no answer may be told with, whatever is sent.
+    fn unsaid(&self) -> Unsaid<'_> {
+        let login = self.settings.login.as_ref();
+        Unsaid {
+            user: login.map_or("", |login| &login.user),
+            secrets: login.map_or(&[], |login| &login.secrets),
+            ..Unsaid::default()
+        }
     }
 
     async fn deliver(&self, mail: &BuiltMail, call: &Call) -> Result<Reply, Trouble> {
@@ -114,7 +125,8 @@ impl Channel for SmtpChannel {
             Ok(reply) => (Phase::Dot, Told::Reply(reply)),
             Err(Trouble { phase, told }) => (phase, told),
         };
-        classify(phase, &told, mail.to.as_str())
+        let sent = if let Rendered::Email(sent) = &out.message { Some(&**sent) } else { None };
+        classify(phase, &told, &Unsaid { recipient: mail.to.as_str(), mail: sent, ..self.unsaid() })
     }
 }
 

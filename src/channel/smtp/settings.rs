@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -35,13 +37,21 @@ pub(super) struct Settings {
     pub trusts_own_roots: bool,
     pub tls: Arc<rustls::ClientConfig>,
     pub server_name: ServerName<'static>,
-    pub login: Option<(Mechanism, Credentials)>,
+    pub login: Option<Login>,
     pub helo: Option<String>,
     pub sender: Sender,
     pub signer: Option<Signer>,
     pub timeouts: SmtpTimeouts,
     pub reuse: SmtpReuse,
     pub connections: usize,
+}
+
+pub(super) struct Login {
+    pub mechanism: Mechanism,
+    pub credentials: Credentials,
+    pub user: String,
+    /// The password in the forms in which it goes over the wire: a server may quote it.
+    pub secrets: Vec<String>,
 }
 
 impl Settings {
@@ -150,7 +160,7 @@ fn percent_decoded(text: &str) -> Result<String, String> {
     if text.is_empty() || text.chars().any(char::is_control) { Err(odd()) } else { Ok(text) }
 }
 
-fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<(Mechanism, Credentials)>, SmtpConfigError> {
+fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<Login>, SmtpConfigError> {
     let password = match (&config.password, &config.password_file) {
         (Some(password), _) => Some(password.expose_secret().to_owned()),
         (None, Some(file)) => Some(read("password_file", file)?.trim_end_matches(['\r', '\n']).to_owned()),
@@ -168,8 +178,21 @@ fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<(Mechanism,
         (Some(_), Some(password)) if password.is_empty() || password.contains('\0') => {
             Err(wrong("password", "is empty or holds a NUL"))
         }
-        (Some(user), Some(password)) => Ok(Some((mechanism, Credentials::new(user, password)))),
+        (Some(user), Some(password)) => {
+            let secrets = on_the_wire(&user, &password);
+            Ok(Some(Login { mechanism, credentials: Credentials::new(user.clone(), password), user, secrets }))
+        }
     }
+}
+
+/// The password itself and the base64 texts that hold it or the user's name.
+fn on_the_wire(user: &str, password: &str) -> Vec<String> {
+    let plain = format!("\0{user}\0{password}");
+    let bearer = format!("user={user}\x01auth=Bearer {password}\x01\x01");
+    let mut forms: Vec<String> =
+        [plain.as_str(), &bearer, password, user].iter().map(|text| STANDARD.encode(text)).collect();
+    forms.push(password.to_owned());
+    forms
 }
 
 fn read(key: &'static str, file: &Path) -> Result<String, SmtpConfigError> {

@@ -2,24 +2,48 @@
 //! characters.
 
 use super::reply::Reply;
+use crate::ports::message::EmailMessage;
 
 const LONGEST: usize = 200;
+/// A code is at least this long; shorter numbers are in every answer.
+const SHORTEST_CODE: usize = 4;
+/// So long a word is a token, also without a digit in it.
+const TOKEN: usize = 20;
 
-/// Code, enhanced code and masked text. The recipient's local part is masked also where it stands
-/// without its domain ("no such user ann").
+/// What a server may know and quote, and a record must not keep: it outlives content and secrets.
+#[derive(Clone, Copy, Default)]
+pub struct Unsaid<'a> {
+    /// The local part is masked also where it stands without its domain ("no such user ann").
+    pub recipient: &'a str,
+    /// The name that we log in with, where it stands alone.
+    pub user: &'a str,
+    /// Our password in the forms in which it goes over the wire, wherever they stand.
+    pub secrets: &'a [String],
+    /// What went over the wire: of it, what looks like a code or a token.
+    pub mail: Option<&'a EmailMessage>,
+}
+
+/// Code, enhanced code and masked text.
 #[must_use]
-pub fn told(reply: &Reply, recipient: &str) -> String {
+pub fn told(reply: &Reply, unsaid: &Unsaid<'_>) -> String {
     let code = match reply.enhanced {
         Some(it) => format!("{} {}.{}.{}", reply.code, it.class, it.subject, it.detail),
         None => reply.code.to_string(),
     };
-    let text = masked(&reply.text, recipient);
+    let text = masked(&reply.text, unsaid);
     let whole = if text.is_empty() { code } else { format!("{code} {text}") };
     whole.chars().take(LONGEST).collect()
 }
 
-/// Every `local@domain` becomes `…@domain`, control characters a space.
-fn masked(text: &str, recipient: &str) -> String {
+/// Every `local@domain` becomes `…@domain`, control characters a space, and what is not to be said `…`.
+fn masked(text: &str, unsaid: &Unsaid<'_>) -> String {
+    let mut text = text.to_owned();
+    for secret in unsaid.secrets {
+        text = text.replace(secret.as_str(), "…");
+    }
+    if let Some(mail) = unsaid.mail {
+        text = without_codes(&text, mail);
+    }
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -29,8 +53,68 @@ fn masked(text: &str, recipient: &str) -> String {
         rest = &rest[at + 1..];
     }
     out.push_str(rest);
-    let local = recipient.rsplit_once('@').map_or(recipient, |(local, _)| local);
-    without_word(&out, local)
+    let local = unsaid.recipient.rsplit_once('@').map_or(unsaid.recipient, |(local, _)| local);
+    without_word(&without_word(&out, local), unsaid.user)
+}
+
+/// Masks every word that is a code or a token of the mail's, also where either writes its digits in
+/// groups ("482 913", "482-913").
+fn without_codes(text: &str, mail: &EmailMessage) -> String {
+    let values = mail.headers.iter().map(|(_, value)| value.as_str());
+    let parts: Vec<&str> =
+        [mail.subject.as_str(), &mail.text].into_iter().chain(mail.html.as_deref()).chain(values).collect();
+    let whole: Vec<String> = parts.iter().map(|part| ungrouped(part)).collect();
+    let in_mail =
+        |word: &str| parts.iter().any(|part| part.contains(word)) || whole.iter().any(|part| part.contains(word));
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_alphanumeric()) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let long = word_length(rest);
+        let word = &rest[..long];
+        let bare = ungrouped(word);
+        let count = bare.chars().count();
+        let looks_like_one = count >= TOKEN || count >= SHORTEST_CODE && bare.contains(|c: char| c.is_numeric());
+        out.push_str(if looks_like_one && (in_mail(&bare) || in_mail(word)) { "…" } else { word });
+        rest = &rest[long..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// How long the word at the beginning is: letters, digits and what joins them in a token; groups of
+/// digits are one.
+fn word_length(text: &str) -> usize {
+    let mut letters = text.char_indices().peekable();
+    let mut before = ' ';
+    while let Some((at, c)) = letters.next() {
+        let joins = match c {
+            '-' | '_' => letters.peek().is_some_and(|(_, next)| next.is_alphanumeric()),
+            ' ' | '\u{a0}' => before.is_numeric() && letters.peek().is_some_and(|(_, next)| next.is_numeric()),
+            c => c.is_alphanumeric(),
+        };
+        if !joins {
+            return at;
+        }
+        before = c;
+    }
+    text.len()
+}
+
+/// Without the blanks and hyphens that stand between two digits.
+fn ungrouped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        let between = matches!(c, ' ' | '-' | '\u{a0}')
+            && out.ends_with(|c: char| c.is_numeric())
+            && letters.peek().is_some_and(|next| next.is_numeric());
+        if !between {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Where the local part that ends `before` begins.
@@ -104,10 +188,56 @@ mod tests {
             ("550 \"odd one\"@x.y", "550 …@x.y"),
             ("550", "550"),
         ] {
-            assert_eq!(told(&Reply::of(text), "ann@example.com"), expected);
+            assert_eq!(told(&Reply::of(text), &ann()), expected);
         }
-        let long = told(&Reply::of(&format!("550 {}", "ü".repeat(500))), "ann@example.com");
+        let long = told(&Reply::of(&format!("550 {}", "ü".repeat(500))), &ann());
         assert_eq!(long.chars().count(), 200);
+    }
+
+    fn ann() -> Unsaid<'static> {
+        Unsaid { recipient: "ann@example.com", ..Unsaid::default() }
+    }
+
+    #[test]
+    fn codes_and_tokens_of_the_mail_are_masked() {
+        let mail = EmailMessage {
+            from: None,
+            reply_to: Vec::new(),
+            to: Vec::new(),
+            cc: Vec::new(),
+            subject: "Your code is 482 913".into(),
+            text: "482 913, or AB12-CD34. https://x.example/t/qwertyuiopasdfghjklzxcvb?y=2".into(),
+            html: Some("<b>99887766</b>".into()),
+            headers: vec![("X-Token".into(), "tok_7f3a9c".into())],
+            attachments: Vec::new(),
+        };
+        let unsaid = Unsaid { mail: Some(&mail), ..ann() };
+        for (text, expected) in [
+            ("550 5.7.1 blocked: Your code is 482913", "550 5.7.1 blocked: Your code is …"),
+            ("550 5.7.1 blocked: 482-913.", "550 5.7.1 blocked: …."),
+            ("550 saw 482 913 there", "550 saw … there"),
+            ("550 AB12-CD34", "550 …"),
+            ("550 <99887766>", "550 <…>"),
+            ("550 /t/qwertyuiopasdfghjklzxcvb?y=2", "550 /t/…?y=2"),
+            ("550 tok_7f3a9c", "550 …"),
+            ("550 try 4711 or 192.0.2.10 in 300 s", "550 try 4711 or 192.0.2.10 in 300 s"),
+            ("452 4.3.1 code or example", "452 4.3.1 code or example"),
+        ] {
+            assert_eq!(told(&Reply::of(text), &unsaid), expected);
+        }
+    }
+
+    #[test]
+    fn our_own_login_is_masked() {
+        let secrets = ["hunter2 & co".to_owned(), "aHVudGVyMg==".to_owned()];
+        let unsaid = Unsaid { user: "mailer", secrets: &secrets, ..Unsaid::default() };
+        for (text, expected) in [
+            ("535 5.7.8 bad hunter2 & co!", "535 5.7.8 bad …!"),
+            ("535 mailer: aHVudGVyMg== is wrong", "535 …: … is wrong"),
+            ("535 the mailers stay", "535 the mailers stay"),
+        ] {
+            assert_eq!(told(&Reply::of(text), &unsaid), expected);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use belfry_domain::{Outcome, WhyCode};
 
 use super::{call, channel, code, config, mail, outgoing, outgoing_of, send};
 use crate::peers::smtp_stub::{Act, At, Script, SmtpStub, StubTls};
+use belfry::ports::message::EmailMessage;
 
 #[tokio::test]
 async fn one_connection_carries_many_messages() {
@@ -260,4 +261,26 @@ async fn a_check_sends_nothing() {
     let busy = SmtpStub::start(Script::default().always(At::Greeting, Act::Reply("554 5.3.2 no".to_owned()))).await;
     let why = channel(&busy).check().await.unwrap_err();
     assert_eq!((why.code, why.answer.as_deref()), (WhyCode::Unreachable, Some("554 5.3.2 no")));
+}
+
+#[tokio::test]
+async fn what_a_server_quotes_of_login_and_code_is_not_kept() {
+    let quoting = |what: &str| Act::Reply(format!("535 5.7.8 shop may not log in with {what}"));
+    let in_plain = "AHNob3AAaHVudGVyMi1TRUNSRVQ=";
+    for quoted in ["hunter2-SECRET", in_plain] {
+        let script = Script::default().with_login("shop", "hunter2-SECRET").once(At::Auth, quoting(quoted));
+        let stub = SmtpStub::start(script).await;
+        let url = format!("smtp://shop@{}", stub.address());
+        let channel =
+            SmtpChannel::new(&SmtpConfig { password: Some("hunter2-SECRET".into()), ..config(&url) }).unwrap();
+        let told = send(&channel, &outgoing(mail())).await;
+        assert_eq!(told.why().answer.as_deref(), Some("535 5.7.8 … may not log in with …"));
+        stub.follow(Script::default().with_login("shop", "hunter2-SECRET").once(At::Auth, quoting(quoted)));
+        assert_eq!(channel.check().await.unwrap_err().answer.as_deref(), Some("535 5.7.8 … may not log in with …"));
+    }
+    let blocked = Act::Reply("550 5.7.1 blocked: Your code is 482913".to_owned());
+    let stub = SmtpStub::start(Script::default().once(At::Dot, blocked)).await;
+    let code = EmailMessage { subject: "Your code is 482 913".into(), text: "482 913\n".into(), ..mail() };
+    let told = send(&channel(&stub), &outgoing(code)).await;
+    assert_eq!(told.why().answer.as_deref(), Some("550 5.7.1 blocked: Your code is …"));
 }

@@ -72,8 +72,8 @@ impl Connection {
         if !this.wire.is_encrypted() && wants_tls {
             this = this.starttls(settings).await?;
         }
-        if let Some((mechanism, credentials)) = &settings.login {
-            this.log_in(*mechanism, credentials, limits).await?;
+        if let Some(login) = &settings.login {
+            this.log_in(login.mechanism, &login.credentials, limits).await?;
         }
         this.reusable = true;
         Ok(this)
