@@ -19,13 +19,13 @@ use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared};
 use crate::facts::Fact;
 use crate::ports::channel::Call;
-use crate::ports::clock::Boot;
 use crate::ports::deliveries::{Claim, Spend, Written};
 use crate::ports::message::Outgoing;
 use crate::ports::policy::Provider;
 
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
+const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -71,10 +71,6 @@ fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
 impl Shared {
     fn hold_for(&self, wait: std::time::Duration, why: DeferWhy) -> Event {
         Event::Held { until: self.deps.clock.now().plus(wait), why }
-    }
-
-    fn wall(&self, boot: Boot) -> belfry_domain::UnixMs {
-        self.deps.clock.now().plus(boot.saturating_sub(self.deps.clock.boot()))
     }
 }
 
@@ -134,9 +130,10 @@ impl<'a> Work<'a> {
             refused => return Some(Event::Admitted(refused)),
         }
         let (health, boot) = (&self.shared.health, self.shared.deps.clock.boot());
-        if let Gate::Shut { until } = health.gate(&delivery.lane.provider, boot) {
-            // Claimed before the circuit opened.
-            return Some(Event::Held { until: self.shared.wall(until), why: DeferWhy::Breaker });
+        if let Gate::Shut { .. } = health.gate(&delivery.lane.provider, boot) {
+            // Claimed before the circuit opened. Not put off until it may close: no claim is made
+            // until then anyway, and it closes earlier when the provider is reconfigured.
+            return Some(self.shared.hold_for(BEHIND_CIRCUIT, DeferWhy::Breaker));
         }
         if delivery.attempts == 0 {
             health.first_attempt(&delivery.lane, boot);

@@ -127,8 +127,10 @@ impl Calls {
     /// many as it will be through with in [`AHEAD`]. What is claimed waits no longer than that, so it
     /// is nearly as free to be cancelled as what is queued.
     pub(super) fn in_hand(&self, provider: &str, concurrency: u16) -> u16 {
-        let average = self.locked().get(provider).map_or(0, |door| door.average_us).max(1);
-        let ahead = u64::from(concurrency) * u64::try_from(AHEAD.as_micros()).unwrap_or(0) / average;
+        let average = self.locked().get(provider).map_or(0, |door| door.average_us);
+        let soon = u64::from(concurrency) * u64::try_from(AHEAD.as_micros()).unwrap_or(0);
+        // Nothing is known of a provider that has not answered yet.
+        let ahead = soon.checked_div(average).unwrap_or(1);
         let ahead = u16::try_from(ahead).unwrap_or(u16::MAX).clamp(1, MOST_AHEAD);
         concurrency.saturating_add(ahead)
     }
@@ -191,12 +193,12 @@ mod tests {
     #[test]
     fn as_much_is_claimed_ahead_as_is_called_soon() {
         let calls = Calls::default();
-        assert_eq!(calls.in_hand("main", 8), 72);
-        for (took, in_hand) in [(20, 12), (100, 9), (5_000, 9)] {
+        assert_eq!(calls.in_hand("main", 8), 9);
+        for (took, in_hand) in [(500, 72), (20_000, 12), (100_000, 9), (5_000_000, 9)] {
             let calls = Calls::default();
             calls.locked().entry("main".into()).or_default();
-            calls.took("main", Duration::from_millis(took));
-            assert_eq!(calls.in_hand("main", 8), in_hand, "{took} ms");
+            calls.took("main", Duration::from_micros(took));
+            assert_eq!(calls.in_hand("main", 8), in_hand, "{took} µs");
         }
     }
 }

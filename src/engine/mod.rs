@@ -33,8 +33,6 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::policy::{Policy, Provider};
 
-pub use health::CircuitView;
-
 /// One message, made from frozen inputs.
 pub struct Made {
     pub address: Address,
@@ -162,18 +160,6 @@ impl Engine {
             shared.cut_off.send_replace(true);
             shared.idle_by(until + settle_grace).await;
         }
-    }
-
-    /// Calls under way.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.shared.permits.in_flight()
-    }
-
-    /// The circuits that are open.
-    #[must_use]
-    pub fn open_circuits(&self) -> Vec<CircuitView> {
-        self.shared.health.open_circuits()
     }
 
     /// Closes every circuit: providers were reconfigured and deserve a fresh look.
