@@ -132,11 +132,13 @@ impl CreateArgs {
         can.dedup();
         let key = ApiKey {
             id: public_id(&hash),
+            name: None,
             tenant: self.tenant.clone(),
             environment: self.environment.clone(),
             namespace: self.namespace.clone(),
             can,
             hash,
+            operator: false,
             created_at: MachineClock.now(),
             revoked_at: None,
         };
