@@ -45,9 +45,11 @@ pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
         ProviderConfig::Outbox(_) => Ok("keeps messages here".into()),
         ProviderConfig::Smtp(smtp) => {
             let channel = SmtpChannel::new(smtp).map_err(|error| error.to_string())?;
+            let place = channel.place();
             match channel.check().await {
-                Ok(()) => Ok("answers and takes our login".into()),
-                Err(why) => Err(why.words()),
+                Ok(()) if smtp.password.is_some() => Ok(format!("{place} answers and takes our login")),
+                Ok(()) => Ok(format!("{place} answers; no login is configured")),
+                Err(problem) => Err(format!("{place}: {problem}")),
             }
         }
     }
