@@ -204,10 +204,7 @@ impl Metrics {
                 }
             }
             // A page that answers says as much.
-            Fact::Started(_)
-            | Fact::EndAsked { signal: _ }
-            | Fact::Draining { calls: _, grace: _ }
-            | Fact::Stopped { took: _, broken_off: _ } => {}
+            Fact::Started(_) | Fact::EndAsked { .. } | Fact::Draining { .. } | Fact::Stopped { .. } => {}
             Fact::Reloaded => {
                 all.reloads.get_or_create(&[("result", "done".into())]).inc();
             }
