@@ -42,8 +42,8 @@ fn find_asks_by_address_reference_and_group_and_goes_on_by_cursor() {
         let ids = page["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
         ids.collect::<Vec<_>>()
     };
-    assert_eq!(found(&["--to", "ann@example.com"]), [ann.clone()]);
-    assert_eq!(found(&["--reference", "crm-7"]), [ann.clone()]);
+    assert_eq!(found(&["--to", "ann@example.com"]), std::slice::from_ref(&ann));
+    assert_eq!(found(&["--reference", "crm-7"]), std::slice::from_ref(&ann));
     assert_eq!(found(&["--group", "mail"]), [bob.clone(), ann.clone()]);
     assert!(found(&["--group", "mail", "--class", "code"]).is_empty());
 
