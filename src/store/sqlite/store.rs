@@ -133,6 +133,11 @@ impl<S: Shell> ApiKeys for Store<S> {
         self.shell.read(move |reads, _| reads.key_by_hash(&hash)).await
     }
 
+    async fn by_id(&self, id: &str) -> Result<Option<ApiKey>> {
+        let id = id.to_owned();
+        self.shell.read(move |reads, _| reads.key_by_id(&id)).await
+    }
+
     async fn list(&self) -> Result<Vec<ApiKey>> {
         self.shell.read(|reads, _| reads.keys()).await
     }
