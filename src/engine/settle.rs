@@ -136,7 +136,7 @@ impl Shared {
                     self.caught_receipt_repeat(&delivery, &event);
                     return Ok(());
                 }
-                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. }) => return Ok(()),
+                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. } | Rejected::Reused { .. }) => return Ok(()),
             };
             match self.deps.deliveries.apply(vec![transition.next.clone()]).await {
                 Ok(written) if written.first() == Some(&Written::Done) => {

@@ -169,7 +169,7 @@ problem_set!(
         ALWAYS,
         BODY,
         KEYED,
-        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged]
+        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::KeyReused]
 );
 
 /// One response per status, which names the codes that come with it.

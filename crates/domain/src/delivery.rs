@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{DeliveryId, Key, NotificationId};
+use crate::action::Action;
+use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
 use crate::outcome::Why;
 use crate::time::{UnixMs, duration_ms};
@@ -187,9 +188,10 @@ pub struct Delivery {
     /// Why the last attempt ended as it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Why>,
-    /// Keys of the latest operators' actions, so that a repeated click is recognised.
+    /// The latest operators' actions, so that a repeated click is recognised, and another wish under
+    /// its key is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Key>,
+    pub actions: Vec<Action>,
     pub timeline: Timeline,
 }
 

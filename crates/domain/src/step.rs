@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use crate::action::{Action, Asked};
 use crate::admission::Verdict;
 use crate::class::Class;
 use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
-use crate::key::Key;
 use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
@@ -64,21 +64,10 @@ pub enum Event {
     StopAsked(Stop),
     Receipt(ReceiptKind),
     ReceiptWindowClosed,
-    Redrive {
+    /// A person acts.
+    Act {
         by: String,
-        action: Key,
-        after_send: u32,
-    },
-    SendAgain {
-        by: String,
-        action: Key,
-        after_send: u32,
-    },
-    Resolve {
-        by: String,
-        action: Key,
-        to: Resolution,
-        why: String,
+        action: Action,
     },
 }
 
@@ -134,6 +123,9 @@ pub enum StepFact {
 pub enum Rejected {
     /// It has happened before: the answer is success.
     Repeat,
+    /// The action's key was used before, to ask for something else: `verb` says for what, `differing`
+    /// names the parts of the request that are other ones.
+    Reused { verb: &'static str, differing: &'static [&'static str] },
     /// Not possible in this state.
     NotNow(StateName),
     /// The caller saw an older send.
@@ -162,9 +154,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::StopAsked(stop) => draft.stop_asked(stop)?,
         Event::Receipt(kind) => draft.receipt(kind)?,
         Event::ReceiptWindowClosed => draft.receipt_window_closed()?,
-        Event::Redrive { by, action, after_send } => draft.redrive(by, action, after_send)?,
-        Event::SendAgain { by, action, after_send } => draft.send_again(by, action, after_send)?,
-        Event::Resolve { by, action, to, why } => draft.resolve(by, action, to, why)?,
+        Event::Act { by, action } => draft.act(by, action)?,
     }
     draft.next.rev += 1;
     Ok(Transition { next: draft.next, facts: draft.facts })
@@ -492,16 +482,22 @@ impl Draft<'_> {
         }
     }
 
-    /// Recognises a repeated action and remembers a new one.
-    fn action(&mut self, action: Key) -> Result<(), Rejected> {
-        if self.next.actions.contains(&action) {
-            return Err(Rejected::Repeat);
+    /// Recognises a repeated action, refuses another one under its key, and remembers a new one.
+    fn act(&mut self, by: String, action: Action) -> Result<(), Rejected> {
+        if let Some(before) = self.next.actions.iter().find(|one| one.key == action.key) {
+            let differing = before.asked.differing(&action.asked);
+            let reused = Rejected::Reused { verb: before.asked.verb(), differing };
+            return Err(if differing.is_empty() { Rejected::Repeat } else { reused });
         }
         if self.next.actions.len() == ACTIONS_KEPT {
             self.next.actions.remove(0);
         }
-        self.next.actions.push(action);
-        Ok(())
+        self.next.actions.push(action.clone());
+        match action.asked {
+            Asked::Redrive { after_send } => self.redrive(by, after_send),
+            Asked::SendAgain { after_send } => self.send_again(by, after_send),
+            Asked::Resolve { to, why } => self.resolve(by, to, why),
+        }
     }
 
     fn reopen(&mut self) {
@@ -518,8 +514,7 @@ impl Draft<'_> {
         self.queue();
     }
 
-    fn redrive(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn redrive(&mut self, by: String, after_send: u32) -> Result<(), Rejected> {
         if self.next.send != after_send {
             return Err(Rejected::SendMoved { current: self.next.send });
         }
@@ -531,8 +526,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn send_again(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn send_again(&mut self, by: String, after_send: u32) -> Result<(), Rejected> {
         if self.next.send != after_send {
             return Err(Rejected::SendMoved { current: self.next.send });
         }
@@ -549,8 +543,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn resolve(&mut self, by: String, action: Key, to: Resolution, why: String) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn resolve(&mut self, by: String, to: Resolution, why: String) -> Result<(), Rejected> {
         if !matches!(self.next.state, State::Unknown | State::Parked { .. }) {
             return Err(self.rejected());
         }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and may look at the machine"
 )]
 
+mod actions;
 mod diagram;
 mod fixtures;
 mod golden;

@@ -7,7 +7,7 @@ use belfry_domain::delivery::{DeferWhy, State, StateName, Stop};
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::{ReceiptKind, Resolution, Timeline};
-use belfry_domain::{Class, Delivery, Env, Event, Order, Outcome, UnixMs, Why, WhyCode, step};
+use belfry_domain::{Asked, Class, Delivery, Env, Event, Order, Outcome, UnixMs, Why, WhyCode, step};
 use proptest::prelude::*;
 
 use super::fixtures::{ACCEPTED_AT, action, class, fresh, mark, outcomes};
@@ -161,15 +161,16 @@ impl World {
     fn person(&mut self, one: &Move) {
         let before = self.delivery.rev;
         self.actions += 1;
-        let (by, action, after_send) = ("key_1".to_owned(), action(self.actions), self.delivery.send);
-        self.step(match one {
-            Move::Redrive => Event::Redrive { by, action, after_send },
-            Move::SendAgain => Event::SendAgain { by, action, after_send },
+        let after_send = self.delivery.send;
+        let asked = match one {
+            Move::Redrive => Asked::Redrive { after_send },
+            Move::SendAgain => Asked::SendAgain { after_send },
             _ => {
                 let to = if matches!(one, Move::Resolve(true)) { Resolution::Delivered } else { Resolution::Failed };
-                Event::Resolve { by, action, to, why: "asked".into() }
+                Asked::Resolve { to, why: "asked".into() }
             }
-        });
+        };
+        self.step(Event::Act { by: "key_1".to_owned(), action: action(self.actions, asked) });
         if self.delivery.rev > before && self.delivery.state == State::Queued {
             (self.effects, self.calls, self.excuses) = (0, 0, 0);
         }
@@ -203,8 +204,9 @@ impl World {
     /// Which ways a state may change.
     fn directed(&self, before: &Delivery, event: &Event) {
         let now = &self.delivery;
-        let by_person = matches!(event, Event::Redrive { .. } | Event::SendAgain { .. });
-        assert_eq!(now.send, before.send + u32::from(matches!(event, Event::SendAgain { .. })));
+        let asked = if let Event::Act { action, .. } = event { Some(&action.asked) } else { None };
+        let by_person = matches!(asked, Some(Asked::Redrive { .. } | Asked::SendAgain { .. }));
+        assert_eq!(now.send, before.send + u32::from(matches!(asked, Some(Asked::SendAgain { .. }))));
         if now.state.waiting() && before.ended() {
             assert!(by_person, "only a person puts an ended delivery back: {event:?}");
         }

@@ -49,6 +49,7 @@ fn refusal(rejected: Rejected) -> String {
     match rejected {
         Rejected::Repeat => "a repeat".into(),
         Rejected::NotNow(state) => format!("not while {state}"),
+        Rejected::Reused { verb, .. } => format!("the key was used to {verb}"),
         Rejected::SendMoved { current } => format!("the send moved to {current}"),
         Rejected::Early => "too early, to be held".into(),
     }
