@@ -158,7 +158,7 @@ impl<'a> Work<'a> {
             Err(RenderFault::Store(_)) => return Err(self.shared.hold_for(TEMPLATE_AWAY, DeferWhy::Retry)),
         };
         if made.hash != delivery.content_hash {
-            if delivery.may_have_arrived() {
+            if delivery.this_send_may_have_arrived() {
                 return Err(Event::Drifted);
             }
             held.delivery.content_hash = made.hash;

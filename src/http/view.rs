@@ -90,7 +90,8 @@ pub struct DeliveryView {
     pub reason: String,
     /// Whether nothing but a receipt or a person touches it any more.
     pub ended: bool,
-    /// An earlier call may have had its effect.
+    /// Whether a copy may have arrived: some call of any send was accepted, or its outcome is not
+    /// known. A receipt or a person who says *delivered* counts too.
     pub may_have_arrived: bool,
     /// Number of the current send, for `after_send`.
     pub send: u32,

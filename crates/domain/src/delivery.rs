@@ -131,6 +131,11 @@ pub enum Stop {
     Supersede { by_version: i64 },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
 /// The stored record of a delivery. A store keeps it whole and compares `rev` on every write;
 /// the claim (fence, nonce, lease) is the store's own and stands beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +162,10 @@ pub struct Delivery {
     pub first_unknown_at: Option<UnixMs>,
     /// An earlier call of the current send may have had its effect.
     pub maybe_sent: bool,
+    /// A call of any send had its effect, or one of an earlier send may have had it: whatever
+    /// becomes of the current send, the recipient may have a copy.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reached: bool,
     /// Claims within the current send that lapsed, and those of them alone in their batch.
     pub lapses: u32,
     pub lapses_alone: u32,
@@ -237,6 +246,7 @@ impl Delivery {
             unknowns: 0,
             first_unknown_at: None,
             maybe_sent: false,
+            reached: false,
             lapses: 0,
             lapses_alone: 0,
             spent: false,
@@ -263,10 +273,18 @@ impl Delivery {
         self.ended_at.is_some()
     }
 
-    /// Whether an earlier call of the current send may have had its effect.
+    /// Whether a call of the current send may have had its effect: the next one would be a repeat.
+    #[must_use]
+    pub const fn this_send_may_have_arrived(&self) -> bool {
+        self.maybe_sent || self.spent
+    }
+
+    /// Whether any call of any send may have had its effect: it was accepted, or its outcome is not
+    /// known (a call that is open right now included). What a look-up found absent does not count; a
+    /// receipt or a person who says *delivered* does.
     #[must_use]
     pub const fn may_have_arrived(&self) -> bool {
-        self.maybe_sent || self.spent
+        self.reached || self.this_send_may_have_arrived()
     }
 
     /// The third and every later claim of one delivery runs alone, so that a poison message can

@@ -275,6 +275,8 @@ impl Draft<'_> {
         if self.next.maybe_sent {
             self.facts.push(StepFact::Resent);
         }
+        // What was spent on is known now: what is not known is remembered as maybe sent.
+        self.next.spent = false;
         let why = outcome.why().clone();
         self.facts.push(StepFact::Attempted { outcome: outcome.kind(), why: why.code, took });
         self.next.timeline.push(
@@ -301,6 +303,7 @@ impl Draft<'_> {
     }
 
     fn accepted(&mut self, provider_ref: Option<String>) {
+        self.next.reached = true;
         self.next.provider_ref = provider_ref.or(self.next.provider_ref.take());
         if self.env.receipts {
             self.next.state = State::Accepted;
@@ -386,7 +389,8 @@ impl Draft<'_> {
 
     fn lapsed(&mut self, claim: ClaimMark, alone: bool) -> Result<(), Rejected> {
         self.sending()?;
-        let may_have_sent = !self.class.at_most_once() || self.next.spent;
+        let spent = std::mem::take(&mut self.next.spent);
+        let may_have_sent = !self.class.at_most_once() || spent;
         self.next.lapses += 1;
         self.next.lapses_alone += u32::from(alone);
         self.next.timeline.push(self.env.now, Happened::Lapsed { claim, may_have_sent });
@@ -396,7 +400,7 @@ impl Draft<'_> {
             self.next.last = Some(Why::new(WhyCode::WorkerDied));
             self.facts.push(StepFact::UnknownOutcome { why: WhyCode::WorkerDied });
         }
-        if self.next.spent {
+        if spent {
             self.end(State::Unknown);
         } else if self.stopped_meanwhile() {
         } else if self.next.lapses_alone >= POISON_LAPSES {
@@ -414,6 +418,7 @@ impl Draft<'_> {
         let why = outcome.why().clone();
         self.next.timeline.push(self.env.now, Happened::StaleReport { claim, outcome: kind, why });
         self.facts.push(StepFact::StaleReport { outcome: kind });
+        self.next.reached |= matches!(kind, OutcomeKind::Accepted | OutcomeKind::Unknown);
         let open = self.next.state.waiting() || matches!(self.next.state, State::Unknown | State::Parked { .. });
         match outcome {
             // An earlier send's acceptance says nothing about the current one.
@@ -461,6 +466,7 @@ impl Draft<'_> {
             return Err(if early { Rejected::Early } else { self.rejected() });
         }
         self.next.timeline.push(self.env.now, told);
+        self.next.reached = true;
         self.facts.push(StepFact::ReceiptApplied { kind });
         match (kind, self.next.state) {
             // Never backwards: accepted < delivered < bounced.
@@ -535,6 +541,7 @@ impl Draft<'_> {
             return Err(self.rejected());
         }
         self.next.send += 1;
+        self.next.reached |= self.next.maybe_sent;
         self.next.maybe_sent = false;
         self.next.first_unknown_at = None;
         self.next.provider_ref = None;
@@ -547,6 +554,7 @@ impl Draft<'_> {
         if !matches!(self.next.state, State::Unknown | State::Parked { .. }) {
             return Err(self.rejected());
         }
+        self.next.reached |= to == Resolution::Delivered;
         self.next.timeline.push(self.env.now, Happened::Resolved { by, to, why });
         self.end(match to {
             Resolution::Delivered => State::Delivered,

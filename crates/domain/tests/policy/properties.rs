@@ -69,6 +69,10 @@ struct World {
     calls: u32,
     /// Recorded reasons for another effect, since a person last acted.
     excuses: u32,
+    /// Something was accepted, received or vouched for, or an earlier send left open.
+    reached: bool,
+    /// The outcome of a call of the current send is open.
+    open: bool,
 }
 
 impl World {
@@ -86,6 +90,8 @@ impl World {
             effects: 0,
             calls: 0,
             excuses: 0,
+            reached: false,
+            open: false,
         }
     }
 
@@ -181,10 +187,29 @@ impl World {
         let Ok(transition) = step(&self.delivery, &self.class, event.clone(), env) else { return };
         let unknown = |fact: &&StepFact| matches!(fact, StepFact::UnknownOutcome { .. });
         self.excuses += u32::try_from(transition.facts.iter().filter(unknown).count()).unwrap();
+        self.remember(&event, &transition.facts);
         let before = std::mem::replace(&mut self.delivery, transition.next);
         self.unchanged(&before);
         self.directed(&before, &event);
         self.bounded();
+    }
+
+    /// Keeps account, by what is told and not by the record, of whether a copy may have arrived.
+    fn remember(&mut self, event: &Event, facts: &[StepFact]) {
+        let unknown = |fact: &StepFact| matches!(fact, StepFact::UnknownOutcome { .. });
+        match event {
+            Event::Called { outcome: Outcome::Accepted { .. }, .. }
+            | Event::Stale { outcome: Outcome::Accepted { .. } | Outcome::Unknown { .. }, .. }
+            | Event::LookedUp(Looked::Found { .. })
+            | Event::Receipt(_) => self.reached = true,
+            Event::LookedUp(Looked::Absent) => self.open = false,
+            Event::Act { action, .. } => match action.asked {
+                Asked::SendAgain { .. } => self.reached |= std::mem::take(&mut self.open),
+                Asked::Resolve { to, .. } => self.reached |= to == Resolution::Delivered,
+                Asked::Redrive { .. } => {}
+            },
+            _ => self.open |= facts.iter().any(unknown),
+        }
     }
 
     /// What no event ever changes, and what every event does.
@@ -225,6 +250,10 @@ impl World {
         assert!(self.calls <= self.class.retry.max_attempts, "attempts stay within their limit");
         assert!(now.lapses <= 5, "a delivery that kills workers is parked");
         assert!(!now.reason().contains('@') && !now.reason().is_empty());
+        assert_eq!(now.may_have_arrived(), self.reached || self.open, "{:?}: {}", now.state, now.reason());
+        if matches!(now.state, State::Accepted | State::Delivered | State::Unknown) {
+            assert!(now.may_have_arrived(), "{:?}", now.state);
+        }
         if now.state.waiting() {
             assert!(now.due_at <= now.expires_at.max(self.now), "never put off past its expiry");
             assert_eq!(now.stop, None, "what somebody stopped does not wait for another attempt");
