@@ -136,6 +136,15 @@ const fn is_false(it: &bool) -> bool {
     !*it
 }
 
+/// A person's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByHand {
+    /// Public name of the key that was used.
+    pub by: String,
+    /// Empty where nothing was said.
+    pub why: String,
+}
+
 /// The stored record of a delivery. A store keeps it whole and compares `rev` on every write;
 /// the claim (fence, nonce, lease) is the store's own and stands beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +175,10 @@ pub struct Delivery {
     /// becomes of the current send, the recipient may have a copy.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reached: bool,
+    /// Within the current send a call that may have had its effect followed another such call, and
+    /// nothing made the two one: there may be two copies.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub twice: bool,
     /// Claims within the current send that lapsed, and those of them alone in their batch.
     pub lapses: u32,
     pub lapses_alone: u32,
@@ -180,7 +193,7 @@ pub struct Delivery {
     /// How long a claim of it lasts unless renewed.
     #[serde(rename = "lease_ms", with = "duration_ms")]
     pub lease: Duration,
-    /// Set once, by the transition into an end.
+    /// When it came to its end. A later receipt does not move it; a person who resolves it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<UnixMs>,
     /// Accepted, and a receipt may come until then.
@@ -197,6 +210,9 @@ pub struct Delivery {
     /// Why the last attempt ended as it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Why>,
+    /// By whom and why a person said how it ended, where its end is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<ByHand>,
     /// The latest operators' actions, so that a repeated click is recognised, and another wish under
     /// its key is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -247,6 +263,7 @@ impl Delivery {
             first_unknown_at: None,
             maybe_sent: false,
             reached: false,
+            twice: false,
             lapses: 0,
             lapses_alone: 0,
             spent: false,
@@ -262,6 +279,7 @@ impl Delivery {
             address_mask: plan.address_mask,
             address_hash: plan.address_hash,
             last: None,
+            resolved: None,
             actions: Vec::new(),
             timeline,
         }

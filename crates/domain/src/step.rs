@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::action::{Action, Asked};
 use crate::admission::Verdict;
 use crate::class::Class;
-use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
+use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
@@ -184,6 +184,7 @@ impl Draft<'_> {
         self.next.state = state;
         self.next.ended_at.get_or_insert(self.env.now);
         self.next.receipt_until = None;
+        self.next.resolved = None;
         self.next.timeline.push(self.env.now, Happened::Ended { state: state.name() });
         let for_ = self.env.now.since(self.next.created_at);
         self.facts.push(StepFact::Ended { state: state.name(), for_ });
@@ -274,6 +275,8 @@ impl Draft<'_> {
         }
         if self.next.maybe_sent {
             self.facts.push(StepFact::Resent);
+            let effect = matches!(outcome, Outcome::Accepted { .. } | Outcome::Unknown { .. });
+            self.next.twice |= effect && !self.provider_remembers() && self.env.guard != RepeatGuard::Collapse;
         }
         // What was spent on is known now: what is not known is remembered as maybe sent.
         self.next.spent = false;
@@ -308,6 +311,7 @@ impl Draft<'_> {
         if self.env.receipts {
             self.next.state = State::Accepted;
             self.next.ended_at = None;
+            self.next.resolved = None;
             self.next.receipt_until = Some(self.env.now.plus(self.class.receipt_window));
         } else {
             self.end(State::Accepted);
@@ -382,7 +386,10 @@ impl Draft<'_> {
             Looked::Found { provider_ref } => self.accepted(provider_ref),
             Looked::NotYet => self.put_off(self.env.now.plus(NEXT_LOOK), DeferWhy::Retry),
             // It never arrived, so the next call is no repeat. The claim goes on under the new rev.
-            Looked::Absent => self.next.maybe_sent = false,
+            Looked::Absent => {
+                self.next.maybe_sent = false;
+                self.next.last = Some(Why::new(WhyCode::LookedUpAbsent));
+            }
         }
         Ok(())
     }
@@ -515,6 +522,9 @@ impl Draft<'_> {
         self.next.stop = None;
         self.next.ended_at = None;
         self.next.receipt_until = None;
+        self.next.resolved = None;
+        // What the last attempt of before was told explains nothing that happens from here on.
+        self.next.last = None;
         let fresh = self.env.now.plus(self.class.expiry);
         self.next.expires_at = self.next.expires_at.max(fresh);
         self.queue();
@@ -543,6 +553,7 @@ impl Draft<'_> {
         self.next.send += 1;
         self.next.reached |= self.next.maybe_sent;
         self.next.maybe_sent = false;
+        self.next.twice = false;
         self.next.first_unknown_at = None;
         self.next.provider_ref = None;
         self.next.timeline.push(self.env.now, Happened::SentAgain { by, send: self.next.send });
@@ -555,11 +566,14 @@ impl Draft<'_> {
             return Err(self.rejected());
         }
         self.next.reached |= to == Resolution::Delivered;
+        let resolved = ByHand { by: by.clone(), why: why.clone() };
         self.next.timeline.push(self.env.now, Happened::Resolved { by, to, why });
+        self.next.ended_at = None;
         self.end(match to {
             Resolution::Delivered => State::Delivered,
             Resolution::Failed => State::Failed,
         });
+        self.next.resolved = Some(resolved);
         Ok(())
     }
 }

@@ -12,5 +12,6 @@ mod diagram;
 mod fixtures;
 mod golden;
 mod properties;
+mod reasons;
 mod receipts;
 mod table;

@@ -70,6 +70,8 @@ fn told(before: &Delivery, transition: &Transition) -> String {
     note(next.unknowns != before.unknowns, format!("unknowns {}", next.unknowns));
     note(next.maybe_sent != before.maybe_sent, format!("maybe_sent {}", next.maybe_sent));
     note(next.reached != before.reached, "reached".into());
+    note(next.twice != before.twice, "twice".into());
+    note(next.resolved != before.resolved, "by hand".into());
     note(next.spent != before.spent, format!("spent {}", next.spent));
     note(next.lapses != before.lapses, format!("lapses {} alone {}", next.lapses, next.lapses_alone));
     note(next.stop != before.stop, format!("stop {}", if next.stop.is_some() { "asked" } else { "forgotten" }));
