@@ -22,7 +22,8 @@ const CONFIG: &str = "belfry::config";
 pub(super) fn write(fact: &Fact) {
     match fact {
         Fact::IntentAccepted { notification, class, deliveries } => {
-            debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries, "accepted");
+            debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries,
+                "a notification was received and is durable");
         }
         Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
         Fact::FingerprintMismatch { notification, hop } => {

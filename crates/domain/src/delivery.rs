@@ -246,7 +246,7 @@ impl Delivery {
         let due_at = plan.send_at.map_or(plan.created_at, |at| at.max(plan.created_at));
         let state = if due_at > plan.created_at { State::Scheduled { until: due_at } } else { State::Queued };
         let mut timeline = Timeline::default();
-        timeline.push(plan.created_at, Happened::Accepted { via: plan.via });
+        timeline.push(plan.created_at, Happened::Received { via: plan.via });
         Self {
             id: DeliveryId::of(plan.notification, plan.channel.name(), &plan.slot),
             notification: plan.notification,

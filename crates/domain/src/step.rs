@@ -269,9 +269,11 @@ impl Draft<'_> {
         if self.sending()? != claim.fence {
             return Err(self.rejected());
         }
-        // A throttle is about the provider or our rate, never about this message.
+        // A throttle is about the provider or our rate, never about this message: it does not count,
+        // so the next call has the same number.
+        let attempt = self.next.attempts + 1;
         if !matches!(outcome, Outcome::Throttled { .. }) {
-            self.next.attempts += 1;
+            self.next.attempts = attempt;
         }
         if self.next.maybe_sent {
             self.facts.push(StepFact::Resent);
@@ -284,14 +286,7 @@ impl Draft<'_> {
         self.facts.push(StepFact::Attempted { outcome: outcome.kind(), why: why.code, took });
         self.next.timeline.push(
             self.env.now,
-            Happened::Attempt {
-                send: self.next.send,
-                attempt: self.next.attempts,
-                claim,
-                outcome: outcome.kind(),
-                why: why.clone(),
-                took,
-            },
+            Happened::Attempt { send: self.next.send, attempt, claim, outcome: outcome.kind(), why: why.clone(), took },
         );
         self.next.last = Some(why.clone());
         match outcome {

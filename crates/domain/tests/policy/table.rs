@@ -117,7 +117,7 @@ fn what(happened: &Happened) -> String {
         }
         Happened::Ended { state } => format!("{text} {state}"),
         Happened::Receipt { kind } => format!("{text} {kind}"),
-        Happened::Accepted { .. }
+        Happened::Received { .. }
         | Happened::StaleReport { .. }
         | Happened::Deferred { .. }
         | Happened::LookedUp { .. }
@@ -130,7 +130,7 @@ fn what(happened: &Happened) -> String {
 
 const fn serde_name(happened: &Happened) -> &'static str {
     match happened {
-        Happened::Accepted { .. } => "accepted",
+        Happened::Received { .. } => "received",
         Happened::Attempt { .. } => "attempt",
         Happened::Lapsed { .. } => "lapsed",
         Happened::StaleReport { .. } => "stale report",
