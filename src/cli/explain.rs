@@ -32,7 +32,7 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
 
 fn drawn(look: &Look, it: &NotificationView) -> String {
     let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
-    text.push_str(&format!("Accepted {}.", it.created_at));
+    text.push_str(&format!("Received {}.", it.created_at));
     match it.repeats {
         0 => {}
         1 => text.push_str(" 1 repeat was recognised and caused nothing."),
@@ -85,7 +85,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
     let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".into());
     let worker = || entry.worker.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     match entry.what.as_str() {
-        "accepted" => format!("accepted, {}", via(entry.via.as_deref())),
+        "received" => format!("received, {}", via(entry.via.as_deref())),
         "attempt" => attempt(entry, provider),
         "lapsed" => {
             let sent = if entry.may_have_sent == Some(true) { "it may have sent" } else { "nothing was sent" };
@@ -94,7 +94,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
         "stale_report" => format!(
             "worker{} told too late that its call was {}{}",
             worker(),
-            outcome(&word(&entry.outcome)),
+            outcome(&word(&entry.outcome), entry.why.as_deref()),
             text(": ")
         ),
         "deferred" => {
@@ -123,11 +123,13 @@ fn attempt(entry: &EntryView, provider: &str) -> String {
         .map(|ms| format!(" after {}", short(Duration::from_millis(ms))))
         .unwrap_or_default();
     let word = entry.outcome.as_deref().unwrap_or("?");
+    // The next one has the same number.
+    let counted = if word == "throttled" { " (not counted)" } else { "" };
     let said = match (word, &entry.text) {
         ("accepted", _) | (_, None) => String::new(),
         (_, Some(text)) => format!(": {text}"),
     };
-    format!("attempt {number}{send} through {provider}: {}{took}{said}", outcome(word))
+    format!("attempt {number}{send} through {provider}: {}{took}{counted}{said}", outcome(word, entry.why.as_deref()))
 }
 
 fn via(hop: Option<&str>) -> &'static str {
@@ -138,8 +140,10 @@ fn via(hop: Option<&str>) -> &'static str {
     }
 }
 
-fn outcome(word: &str) -> &str {
+fn outcome<'a>(word: &'a str, why: Option<&str>) -> &'a str {
     match word {
+        "throttled" if why == Some("credential_refused") => "our login was refused",
+        "throttled" => "told to wait",
         "recipient_gone" => "refused, the recipient is gone",
         "not_accepted" => "not accepted",
         "unknown" => "of unknown outcome",
@@ -170,7 +174,9 @@ mod tests {
             "deliveries":[{"id":"dlv_000000000000000000000002","notification":"ntf_000000000000000000000001",
             "channel":"email","slot":"to","address":"a…@example.com","state":"accepted","provider":"main","attempts":2,
             "reason":"The provider accepted it; whether it arrived is not known.","timeline_left_out":7,"timeline":[
-            {"at":"2026-11-29T12:00:00Z","what":"accepted","via":"http"},
+            {"at":"2026-11-29T12:00:00Z","what":"received","via":"http"},
+            {"at":"2026-11-29T12:00:00.005Z","what":"attempt","send":1,"attempt":1,"outcome":"throttled","why":"credential_refused",
+             "text":"535 5.7.8 no","took_ms":1},
             {"at":"2026-11-29T12:00:00.012Z","what":"attempt","send":1,"attempt":1,"outcome":"unknown","why":"cut_after",
              "text":"the connection was cut","took_ms":1500},
             {"at":"2026-11-29T12:00:01Z","what":"deferred","until":"2026-11-29T12:01:05Z","deferred_for":"retry"},
@@ -181,11 +187,12 @@ mod tests {
         let view: NotificationView = serde_json::from_str(json).unwrap();
         let expected = "\
 ntf_000000000000000000000001  code  accepted
-Accepted 2026-11-29T12:00:00Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00Z.
+Received 2026-11-29T12:00:00Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00Z.
 
 email to a…@example.com  accepted  dlv_000000000000000000000002
   The provider accepted it; whether it arrived is not known.
-         +0s  accepted, over HTTP
+         +0s  received, over HTTP
+        +5ms  attempt 1 through main: our login was refused after 1ms (not counted): 535 5.7.8 no
        +12ms  attempt 1 through main: of unknown outcome after 1s500ms: the connection was cut
          +1s  put off until +1m5s: to try again
          +2m  worker w1 did not come back: nothing was sent
