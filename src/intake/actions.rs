@@ -51,9 +51,10 @@ pub struct Cancelled {
 }
 
 /// What became of a cancellation by filter, in deliveries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    pub notifications: u32,
+    /// Those that were looked at: no more than one page of the query.
+    pub notifications: Vec<NotificationId>,
     pub cancelled: u32,
     pub in_flight: u32,
     pub ended: u32,
@@ -141,12 +142,12 @@ impl Intake {
         let page = self.ports.deliveries.search(query).await?;
         let mut tally = Tally { next: page.next, ..Tally::default() };
         for record in page.records {
+            tally.notifications.push(record.notification.id);
             let told = if dry_run {
                 would_cancel(&record.deliveries)
             } else {
                 self.cancel_all(caller, record.deliveries, why).await?
             };
-            tally.notifications += 1;
             tally.cancelled += count(&told.cancelled);
             tally.in_flight += count(&told.in_flight);
             tally.ended += count(&told.ended);
@@ -235,6 +236,7 @@ fn count(ids: &[DeliveryId]) -> u32 {
 
 fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {
     Fact::Stepped {
+        notification: delivery.notification,
         delivery: delivery.id,
         class: delivery.class.clone(),
         channel: delivery.channel,
