@@ -44,6 +44,9 @@ impl Delivery {
             (false, false) => None,
         };
         match self.state {
+            State::Accepted | State::Delivered if self.twice && self.in_outbox() => {
+                Some("An earlier call may have been kept as well: there may be two copies.")
+            }
             State::Accepted | State::Delivered if self.twice => {
                 Some("An earlier call may have arrived as well: there may be two copies.")
             }

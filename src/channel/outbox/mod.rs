@@ -109,9 +109,9 @@ impl OutboxChannel {
             Simulated::Accepted => self.accept(out, call, None).await,
             Simulated::Delivered => self.accept(out, call, Some(ReceiptKind::Delivered)).await,
             Simulated::Bounced => self.accept(out, call, Some(ReceiptKind::Bounced)).await,
-            Simulated::Permanent => Outcome::Refused {
-                why: Why::said(WhyCode::PolicyRefused, "the address asks for a refusal for good (sim-permanent)"),
-            },
+            Simulated::Permanent => {
+                Outcome::Refused { why: Why::said(WhyCode::PolicyRefused, "the address asks for that (sim-permanent)") }
+            }
             Simulated::Gone => Outcome::RecipientGone {
                 why: Why::said(WhyCode::NoSuchRecipient, "the address asks to be one that does not exist (sim-gone)"),
             },

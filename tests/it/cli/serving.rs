@@ -46,7 +46,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
         assert!(Instant::now() < until, "{}", json(dir, &["status", id]));
     }
     let told = run(dir, &["explain", id], &[]);
-    for part in ["accepted, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
+    for part in ["received, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
         assert!(told.out.contains(part), "{part} in {}", told.out);
     }
     assert!(!told.out.contains("ada@example.com"), "addresses are shown masked");

@@ -201,6 +201,8 @@ fn two_copies_are_said_to_be_possible_where_they_are() {
         let outcomes: Vec<_> = outcomes.into_iter().cloned().collect();
         let delivery = played(guard, &outcomes);
         assert_eq!((delivery.state, delivery.twice), (State::Accepted, twice), "{guard:?} {outcomes:?}");
+        // Never called delivered.
+        assert!(delivery.reason().starts_with("The provider accepted it; whether it arrived is not known."));
         assert_eq!(delivery.reason().contains("there may be two copies"), twice);
     }
 }
