@@ -112,6 +112,8 @@ impl Permission for ToAdmin {
 /// A caller whose key grants the permission.
 pub struct Allowed<P> {
     pub caller: Caller,
+    /// The key itself, for what keys may do about keys.
+    pub key: ApiKey,
     permission: PhantomData<P>,
 }
 
@@ -123,6 +125,6 @@ impl<P: Permission> FromRequestParts<Shared> for Allowed<P> {
         if !key.can.contains(&P::CAN) {
             return Err(Problem::new(Code::Forbidden, format!("The key lacks the permission `{}`.", P::NAME)));
         }
-        Ok(Self { caller: Caller::of(&key), permission: PhantomData })
+        Ok(Self { caller: Caller::of(&key), key, permission: PhantomData })
     }
 }
