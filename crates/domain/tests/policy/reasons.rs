@@ -1,6 +1,7 @@
 //! Every sentence that a delivery can be shown with, by playing through all that can happen to one:
 //! a text to be read, so that no state is explained by what contradicts it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
@@ -121,9 +122,8 @@ fn reached(order: Order, receipts: bool, provider: &str) -> Vec<Delivery> {
                 for from in [&delivery, &claimed] {
                     let env = Env { now: NOW, ..env(receipts) };
                     let Ok(transition) = step(from, &class, event.clone(), env) else { continue };
-                    let name = essence(&transition.next);
-                    if !seen.contains_key(&name) {
-                        seen.insert(name, transition.next.clone());
+                    if let Entry::Vacant(place) = seen.entry(essence(&transition.next)) {
+                        place.insert(transition.next.clone());
                         next.push(transition.next);
                     }
                 }
