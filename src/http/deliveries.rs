@@ -167,12 +167,12 @@ async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, asked: As
 
 /// Nothing was done: to answer it as the repeat of the other would swallow it.
 fn reused(before: &str, now: &str, differing: &[&str]) -> Problem {
-    let other = format!("the key was used to {before} this delivery, not to {now} it");
+    let other = format!("the key was used for `{before}`, and this is `{now}`");
     let errors = differing.iter().map(|pointer| match *pointer {
         "" => FieldProblem::new("", other.clone()),
         part => FieldProblem::new(part, "differs from the first request"),
     });
-    let detail = format!("Nothing was done: this key was used to {before} this delivery with another request.");
+    let detail = format!("Nothing was done: this key was used for another request, `{before}` of this delivery.");
     Problem::new(Code::KeyReused, detail).with(errors.collect())
 }
 

@@ -28,7 +28,7 @@ pub(super) fn write(fact: &Fact) {
         Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
         Fact::FingerprintMismatch { notification, hop } => {
             warn!(target: INTAKE, fact = "fingerprint_mismatch", %notification, %hop,
-                "the same key came with another body");
+                "the same key came with another request");
         }
         Fact::Stepped { notification, delivery, class, channel, provider, fact } => {
             let (notification, delivery, channel) = (*notification, *delivery, *channel);

@@ -62,7 +62,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     for secret in ["ada@example.com", "It works.", key.as_str()] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another body"), "{log}");
+    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another request"), "{log}");
 }
 
 #[test]

@@ -133,7 +133,7 @@ async fn another_action_under_a_used_key_is_refused_not_swallowed() {
         let told = act(&bed, &delivery, verb, "k1", body).await;
         assert_eq!(told.problem(), (422, "key_reused".into()), "{verb}");
         assert_eq!((told.pointers(), told.replayed()), (pointers.iter().map(|&it| it.to_owned()).collect(), false));
-        assert!(told.json()["detail"].as_str().unwrap().contains("to resolve this delivery"), "{}", told.text);
+        assert!(told.json()["detail"].as_str().unwrap().contains("`resolve` of this delivery"), "{}", told.text);
     }
     assert_eq!(state(&bed, &id).await, resolved);
     assert!(act(&bed, &delivery, "resolve", "k1", delivered).await.replayed());
