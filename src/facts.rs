@@ -34,6 +34,7 @@ pub enum Fact {
     },
     /// A step's own fact, after its write.
     Stepped {
+        notification: NotificationId,
         delivery: DeliveryId,
         class: String,
         channel: ChannelKind,
@@ -42,6 +43,7 @@ pub enum Fact {
     },
     /// A settle was refused by the fence.
     SettleRefused {
+        notification: NotificationId,
         delivery: DeliveryId,
         outcome: OutcomeKind,
     },

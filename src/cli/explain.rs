@@ -32,7 +32,7 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
 
 fn drawn(look: &Look, it: &NotificationView) -> String {
     let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
-    text.push_str(&format!("Accepted {}.", instant(it.created_at)));
+    text.push_str(&format!("Received {}.", instant(it.created_at)));
     match it.repeats {
         0 => {}
         1 => text.push_str(" 1 repeat was recognised and caused nothing."),
@@ -69,7 +69,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
     let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".into());
     let worker = || entry.worker.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     match entry.what.as_str() {
-        "accepted" => format!("accepted, {}", via(entry.via.as_deref())),
+        "received" => format!("received, {}", via(entry.via.as_deref())),
         "attempt" => attempt(entry, provider),
         "lapsed" => {
             let sent = if entry.may_have_sent == Some(true) { "it may have sent" } else { "nothing was sent" };
@@ -78,7 +78,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
         "stale_report" => format!(
             "worker{} told too late that its call was {}{}",
             worker(),
-            outcome(&word(&entry.outcome)),
+            outcome(&word(&entry.outcome), entry.why.as_deref()),
             text(": ")
         ),
         "deferred" => {
@@ -107,11 +107,13 @@ fn attempt(entry: &EntryView, provider: &str) -> String {
         .map(|ms| format!(" after {}", short(Duration::from_millis(ms))))
         .unwrap_or_default();
     let word = entry.outcome.as_deref().unwrap_or("?");
+    // The next one has the same number.
+    let counted = if word == "throttled" { " (not counted)" } else { "" };
     let said = match (word, &entry.text) {
         ("accepted", _) | (_, None) => String::new(),
         (_, Some(text)) => format!(": {text}"),
     };
-    format!("attempt {number}{send} through {provider}: {}{took}{said}", outcome(word))
+    format!("attempt {number}{send} through {provider}: {}{took}{counted}{said}", outcome(word, entry.why.as_deref()))
 }
 
 fn via(hop: Option<&str>) -> &'static str {
@@ -122,8 +124,10 @@ fn via(hop: Option<&str>) -> &'static str {
     }
 }
 
-fn outcome(word: &str) -> &str {
+fn outcome<'a>(word: &'a str, why: Option<&str>) -> &'a str {
     match word {
+        "throttled" if why == Some("credential_refused") => "our login was refused",
+        "throttled" => "told to wait",
         "recipient_gone" => "refused, the recipient is gone",
         "not_accepted" => "not accepted",
         "unknown" => "of unknown outcome",
@@ -154,7 +158,9 @@ mod tests {
             "deliveries":[{"id":"dlv_000000000000000000000002","notification":"ntf_000000000000000000000001",
             "channel":"email","slot":"to","address":"a…@example.com","state":"accepted","provider":"main","attempts":2,
             "reason":"The provider accepted it; whether it arrived is not known.","timeline_left_out":7,"timeline":[
-            {"at":"2026-11-29T12:00:00Z","what":"accepted","via":"http"},
+            {"at":"2026-11-29T12:00:00Z","what":"received","via":"http"},
+            {"at":"2026-11-29T12:00:00.005Z","what":"attempt","send":1,"attempt":1,"outcome":"throttled","why":"credential_refused",
+             "text":"535 5.7.8 no","took_ms":1},
             {"at":"2026-11-29T12:00:00.012Z","what":"attempt","send":1,"attempt":1,"outcome":"unknown","why":"cut_after",
              "text":"the connection was cut","took_ms":1500},
             {"at":"2026-11-29T12:00:01Z","what":"deferred","until":"2026-11-29T12:01:05Z","deferred_for":"retry"},
@@ -165,11 +171,12 @@ mod tests {
         let view: NotificationView = serde_json::from_str(json).unwrap();
         let expected = "\
 ntf_000000000000000000000001  code  accepted
-Accepted 2026-11-29T12:00:00.000Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00.000Z.
+Received 2026-11-29T12:00:00.000Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00.000Z.
 
 email to a…@example.com  accepted  dlv_000000000000000000000002
   The provider accepted it; whether it arrived is not known.
-       +0 ms  accepted, over HTTP
+       +0 ms  received, over HTTP
+       +5 ms  attempt 1 through main: our login was refused after 1 ms (not counted): 535 5.7.8 no
       +12 ms  attempt 1 through main: of unknown outcome after 1.5 s: the connection was cut
       +1.0 s  put off until 12:01:05.000 (+1m 5s): to try again
       +2m 0s  worker w1 did not come back: nothing was sent

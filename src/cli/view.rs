@@ -64,6 +64,7 @@ pub struct EntryView {
     pub send: Option<u32>,
     pub attempt: Option<u32>,
     pub outcome: Option<String>,
+    pub why: Option<String>,
     pub text: Option<String>,
     pub took_ms: Option<u64>,
     pub worker: Option<String>,

@@ -39,6 +39,8 @@ use crate::ports::message::Rendered;
 
 /// Versions that are no longer on disk, kept compiled for messages that were frozen on them.
 const OLD_VERSIONS: usize = 64;
+/// How many templates are named to somebody who asked for one that there is not.
+const NAMED: usize = 20;
 
 /// The templates of an installation, compiled.
 pub struct Content {
@@ -115,15 +117,21 @@ impl Content {
     /// # Errors
     /// [`RenderFault::UnknownTemplate`].
     pub fn freeze(&self, name: &str, locale: Option<&str>) -> Result<TemplateRef, RenderProblem> {
-        let template = self
-            .by_name
-            .get(name)
-            .ok_or_else(|| RenderProblem::new(RenderFault::UnknownTemplate, "there is no template of this name"))?;
+        let Some(template) = self.by_name.get(name) else {
+            return Err(RenderProblem::new(RenderFault::UnknownTemplate, self.no_such_template()));
+        };
         Ok(TemplateRef {
             name: name.to_owned(),
             version: template.version.clone(),
             locale: template.locale(locale).to_owned(),
         })
+    }
+
+    fn no_such_template(&self) -> String {
+        let named: Vec<&str> = self.names().take(NAMED).collect();
+        let more = self.by_name.len().saturating_sub(named.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("there is no template of this name; there are {}{more}", named.join(", "))
     }
 
     /// The message for one address slot.

@@ -162,6 +162,12 @@ impl Engine {
         }
     }
 
+    /// Claims in hand: calls under way, and those that are next.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.shared.permits.in_flight()
+    }
+
     /// Closes every circuit: providers were reconfigured and deserve a fresh look.
     pub fn reset_circuits(&self) {
         self.shared.health.reset();

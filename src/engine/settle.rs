@@ -105,6 +105,7 @@ impl Shared {
     pub(super) fn tell(&self, delivery: &Delivery, facts: Vec<StepFact>) {
         for fact in facts {
             self.deps.facts.record(&Fact::Stepped {
+                notification: delivery.notification,
                 delivery: delivery.id,
                 class: delivery.class.clone(),
                 channel: delivery.channel,
@@ -117,7 +118,8 @@ impl Shared {
     /// A stale worker settles nothing, but what it saw of its own call is kept.
     async fn keep_evidence(&self, held: &Held<'_>, claim: ClaimMark, outcome: Outcome) {
         let kind: OutcomeKind = outcome.kind();
-        self.deps.facts.record(&Fact::SettleRefused { delivery: held.delivery.id, outcome: kind });
+        let (notification, delivery) = (held.delivery.notification, held.delivery.id);
+        self.deps.facts.record(&Fact::SettleRefused { notification, delivery, outcome: kind });
         let event = Event::Stale { send: held.delivery.send, claim, outcome };
         if self.apply_until_done(held.delivery.id, event, |_| held.class.clone(), held.provider).await.is_err() {
             self.deps.facts.record(&Fact::StoreUnavailable { verb: "apply" });
@@ -143,7 +145,7 @@ impl Shared {
                     self.caught_receipt_repeat(&delivery, &event);
                     return Ok(());
                 }
-                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. }) => return Ok(()),
+                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. } | Rejected::Reused { .. }) => return Ok(()),
             };
             match self.deps.deliveries.apply(vec![transition.next.clone()]).await {
                 Ok(written) if written.first() == Some(&Written::Done) => {

@@ -51,6 +51,7 @@ pub fn router(deps: Deps) -> Router {
         async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()).into_response() }
     };
     routes
+        .route("/", get(admin_page::index))
         .route("/openapi.json", get(openapi))
         .route("/docs", get(admin_page::docs))
         .route("/docs/problems", get(admin_page::problems))
@@ -80,6 +81,7 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(notifications::read))
         .routes(routes!(notifications::cancel))
         .routes(routes!(cancellations::cancel_many))
+        .routes(routes!(notifications::read_by_delivery))
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))

@@ -125,7 +125,8 @@ macro_rules! problem_set {
     };
 }
 
-const ALWAYS: [Code; 6] = [
+const ALWAYS: [Code; 7] = [
+    Code::BadParameter,
     Code::Unauthenticated,
     Code::Forbidden,
     Code::MethodNotAllowed,
@@ -155,11 +156,15 @@ problem_set!(
 );
 problem_set!(
     /// Of calls that name a notification.
-    ReadProblems = ALWAYS, [Code::NotFound, Code::BadParameter, Code::UnsupportedEncoding]
+    ReadProblems = ALWAYS, [Code::NotFound, Code::UnsupportedEncoding]
 );
 problem_set!(
     /// Of calls that filter by query parameters.
-    ListProblems = ALWAYS, [Code::BadParameter, Code::UnsupportedEncoding]
+    ListProblems = ALWAYS, [Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of health and metrics.
+    OpsProblems = [Code::BadParameter]
 );
 problem_set!(
     /// Of a cancellation.
@@ -171,7 +176,7 @@ problem_set!(
         ALWAYS,
         BODY,
         KEYED,
-        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged]
+        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::KeyReused]
 );
 
 /// One response per status, which names the codes that come with it.

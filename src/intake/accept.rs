@@ -206,7 +206,7 @@ impl Intake {
         }
         if !found.is_same(print) {
             self.ports.facts.record(&Fact::FingerprintMismatch { notification: id, hop });
-            return Answer::Mismatch { id, pointers: found.differing(print) };
+            return Answer::Mismatch { id, hop, pointers: found.differing(print) };
         }
         let (age, window) = found.age(self.ports.clock.now());
         self.ports.facts.record(&Fact::RepeatCaught { notification: id, hop, age, window });

@@ -168,7 +168,7 @@ impl Metrics {
             Fact::FingerprintMismatch { notification: _, hop } => {
                 all.mismatches.get_or_create(&[("hop", hop.name().into())]).inc();
             }
-            Fact::Stepped { delivery: _, class, channel, provider, fact } => {
+            Fact::Stepped { notification: _, delivery: _, class, channel, provider, fact } => {
                 let about = About {
                     class: self.class(class),
                     channel: channel.name().into(),
@@ -176,7 +176,7 @@ impl Metrics {
                 };
                 self.stepped(about, fact);
             }
-            Fact::SettleRefused { delivery: _, outcome } => {
+            Fact::SettleRefused { notification: _, delivery: _, outcome } => {
                 all.fenced.get_or_create(&[("outcome", outcome.name().into())]).inc();
             }
             Fact::TaskPanicked { task } => {

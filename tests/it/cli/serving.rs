@@ -47,7 +47,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
         assert!(Instant::now() < until, "{}", json(dir, &["status", id]));
     }
     let told = run(dir, &["explain", id], &[]);
-    for part in ["accepted, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
+    for part in ["received, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
         assert!(told.out.contains(part), "{part} in {}", told.out);
     }
     assert!(!told.out.contains("ada@example.com"), "addresses are shown masked");
@@ -61,7 +61,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     for secret in ["ada@example.com", "It works.", key.as_str()] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another body"), "{log}");
+    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another request"), "{log}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ async fn accepts_and_says_where() {
     assert!(!told.replayed());
     let read = bed.get(&format!("/v1/notifications/{id}")).await.json();
     assert_eq!(read["deliveries"][0]["address"], "a…@example.com");
-    assert_eq!(read["deliveries"][0]["timeline"][0]["what"], "accepted");
+    assert_eq!(read["deliveries"][0]["timeline"][0]["what"], "received");
 }
 
 #[tokio::test]
@@ -109,6 +109,12 @@ async fn unique_recognises_a_fresh_header_key() {
     assert!(second.replayed());
     assert_eq!(id(&first), NotificationId::unique("acme", "live", "receipt", "order-42/receipt"));
     assert!(bed.told_facts().iter().any(|fact| matches!(fact, Fact::RepeatCaught { hop: Hop::Unique, .. })));
+    // It is `unique` that names the intent: the fresh header key is not to blame.
+    let mut other = body.clone();
+    other["content"]["text"] = json!("U");
+    let told = bed.send("tap-4", &other).await;
+    assert_eq!((told.problem(), told.pointers()), ((422, "key_reused".into()), vec!["/content/text".into()]));
+    assert!(told.json()["detail"].as_str().unwrap().starts_with("`unique`"), "{}", told.text);
     body["class"] = json!("code");
     assert!(!bed.send("tap-3", &body).await.replayed());
 }

@@ -10,6 +10,7 @@ mod bed;
 mod bodies;
 mod describing;
 mod fields;
+mod finding;
 mod listening;
 mod lists;
 mod outbox;
