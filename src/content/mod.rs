@@ -28,7 +28,7 @@ use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
 use sha2::{Digest, Sha256};
 
-use files::Files;
+use files::{Files, Found};
 use inputs::{Inputs, Source};
 pub use meta::Meta;
 pub use problem::{RenderFault, RenderProblem, TemplateProblem};
@@ -56,7 +56,7 @@ impl Content {
     /// # Errors
     /// Everything that is wrong with them, at once.
     pub fn load(dir: &Path) -> Result<Self, Vec<TemplateProblem>> {
-        Self::compile(files::read(dir)?)
+        Self::compile(files::read(dir))
     }
 
     /// The templates that are part of the program, for a start with nothing configured.
@@ -64,7 +64,7 @@ impl Content {
     /// # Errors
     /// As [`Content::load`]; a test shows that there are none.
     pub fn built_in() -> Result<Self, Vec<TemplateProblem>> {
-        Self::compile(files::from_texts(built_in::TEXTS)?)
+        Self::compile(files::from_texts(built_in::TEXTS))
     }
 
     /// Those under `dir` where there is such a folder, else the built-in ones.
@@ -75,10 +75,10 @@ impl Content {
         if dir.is_dir() { Self::load(dir) } else { Self::built_in() }
     }
 
-    fn compile(all: Vec<Files>) -> Result<Self, Vec<TemplateProblem>> {
+    fn compile(found: Found) -> Result<Self, Vec<TemplateProblem>> {
         let mut by_name = BTreeMap::new();
-        let mut problems = Vec::new();
-        for files in all {
+        let mut problems = found.problems;
+        for files in found.all {
             let name = files.name.clone();
             match Template::compile(files) {
                 Ok(template) => {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::{Rejected, StepFact};
 use belfry_domain::timeline::{ClaimMark, Hop};
-use belfry_domain::{Class, Delivery, Event, Outcome, step};
+use belfry_domain::{Class, Delivery, Event, Outcome, Priority, step};
 
-use super::batcher::Batcher;
+use super::batcher::{Batcher, Batches};
 use super::{Deps, Shared};
 use crate::facts::Fact;
-use crate::ports::clock::BoxFuture;
 use crate::ports::deliveries::{Settle, Spend, Token, Written};
 use crate::ports::policy::Provider;
 
@@ -20,8 +19,14 @@ pub(super) struct Settler {
     spends: Batcher<Spend, Written>,
 }
 
+/// What has to run for a [`Settler`] to be answered.
+pub(super) struct Loops {
+    pub settles: Arc<Batches<Settle, Written>>,
+    pub spends: Arc<Batches<Spend, Written>>,
+}
+
 impl Settler {
-    pub(super) fn new(deps: Deps) -> (Self, Vec<(&'static str, BoxFuture)>) {
+    pub(super) fn new(deps: Deps) -> (Self, Loops) {
         let settle = deps.clone();
         let told = deps.facts.clone();
         let (settles, run_settles) = Batcher::new(
@@ -42,11 +47,12 @@ impl Settler {
             },
             move || told.record(&Fact::StoreUnavailable { verb: "spend" }),
         );
-        (Self { settles, spends }, vec![("settle batches", run_settles), ("spend batches", run_spends)])
+        (Self { settles, spends }, Loops { settles: run_settles, spends: run_spends })
     }
 
     pub(super) async fn spend(&self, spend: Spend) -> Option<Written> {
-        self.spends.write(spend).await
+        // A provider waits for it.
+        self.spends.write(spend, true).await
     }
 }
 
@@ -69,12 +75,13 @@ pub(super) enum Settled {
 impl Shared {
     /// Writes what follows from `event`. A refusal by the fence keeps the outcome as evidence.
     pub(super) async fn settle(&self, mut held: Held<'_>, event: Event) -> Settled {
+        let urgent = held.delivery.lane.priority == Priority::High;
         loop {
             let Ok(transition) = step(&held.delivery, held.class, event.clone(), self.env(held.provider)) else {
                 return Settled::Not;
             };
             let write = Settle { next: transition.next.clone(), token: held.token };
-            match self.settler.settles.write(write).await {
+            match self.settler.settles.write(write, urgent).await {
                 Some(Written::Done) => {
                     self.tell(&transition.next, transition.facts);
                     return Settled::Done(Box::new(transition.next));

@@ -37,6 +37,11 @@ impl KeyCache {
         keys.get(hash).filter(|(_, since)| now.saturating_sub(*since) < self.for_).map(|(key, _)| key.clone())
     }
 
+    /// From now on it is asked for anew: it was revoked here.
+    pub fn forget(&self, hash: &str) {
+        self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(hash);
+    }
+
     fn put(&self, key: &ApiKey, now: Boot) {
         let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if keys.len() >= MOST_CACHED {

@@ -12,6 +12,7 @@ pub mod drain;
 pub mod guarded_io;
 pub mod headers;
 pub mod keys;
+pub mod keys_api;
 pub mod lists;
 pub mod notifications;
 pub mod observe;
@@ -84,6 +85,8 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))
+        .routes(routes!(keys_api::list, keys_api::create))
+        .routes(routes!(keys_api::revoke))
         .routes(routes!(outbox::look, outbox::clear))
         .routes(routes!(outbox::misbehaviour, outbox::misbehave))
         .routes(routes!(ops::livez))

@@ -29,6 +29,8 @@ pub const ROUTES: &[&str] = &[
     "/v1/deliveries/{id}/redrive",
     "/v1/deliveries/{id}/send-again",
     "/v1/deliveries/{id}/resolve",
+    "/v1/keys",
+    "/v1/keys/{id}",
     "/v1/outbox",
     "/v1/outbox/misbehaviour",
     "/livez",

@@ -29,6 +29,7 @@ use super::schema::NewNotification;
     tags(
         (name = "notifications", description = "Ask for notifications and see what became of them"),
         (name = "deliveries", description = "What people do to deliveries"),
+        (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
         (name = "operations", description = "Health, metrics and this document")
     )
@@ -60,6 +61,7 @@ const CLOSED: &[&str] = &[
     "Misbehave",
     "NewBatch",
     "NewCancellation",
+    "NewKey",
     "NewNotification",
     "Push",
     "Recipient",

@@ -11,12 +11,13 @@ use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
-use crate::facts::Fact;
+use crate::facts::{Fact, Start};
 
 const INTAKE: &str = "belfry::intake";
 const ENGINE: &str = "belfry::engine";
 const STORE: &str = "belfry::store";
 const HTTP: &str = "belfry::http";
+const SERVER: &str = "belfry::server";
 const CONFIG: &str = "belfry::config";
 
 pub(super) fn write(fact: &Fact) {
@@ -59,6 +60,15 @@ pub(super) fn write(fact: &Fact) {
         Fact::Purged { contents, records, tombstones } => {
             debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
         }
+        Fact::Started(start) => started(start),
+        Fact::EndAsked { signal } => info!(target: SERVER, fact = "end_asked", signal, "asked to end"),
+        Fact::Draining { calls, grace } => {
+            info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(),
+                "draining: no new requests and claims");
+        }
+        Fact::Stopped { took, broken_off } => {
+            info!(target: SERVER, fact = "stopped", took_ms = millis(*took), broken_off, "stopped");
+        }
         Fact::Reloaded => info!(target: CONFIG, fact = "reloaded", "the configuration was reloaded"),
         Fact::ReloadRefused { problem } => {
             error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
@@ -72,6 +82,14 @@ pub(super) fn write(fact: &Fact) {
             }
         }
     }
+}
+
+fn started(start: &Start) {
+    let Start { version, listen, store, config, providers, key_file } = start;
+    let config = config.as_deref().unwrap_or("defaults");
+    let providers = if providers.is_empty() { "outbox".to_owned() } else { providers.join(",") };
+    let key_file = key_file.as_deref();
+    info!(target: SERVER, fact = "started", version, %listen, store, config, providers, key_file, "started");
 }
 
 fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {

@@ -203,6 +203,8 @@ impl Metrics {
                     all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));
                 }
             }
+            // A page that answers says as much.
+            Fact::Started(_) | Fact::EndAsked { .. } | Fact::Draining { .. } | Fact::Stopped { .. } => {}
             Fact::Reloaded => {
                 all.reloads.get_or_create(&[("result", "done".into())]).inc();
             }

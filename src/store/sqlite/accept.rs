@@ -12,16 +12,41 @@ use super::{schema, sql};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Accepted, CollapseGroup, NewNotification, Owner};
 
+/// Where a delivery's row goes.
+struct Place {
+    seq: i64,
+    siblings: i64,
+    group: Option<i64>,
+}
+
+/// A new notification with the texts of its rows, made before the writer's thread is asked: that
+/// thread is what all writes wait for.
+pub struct NewRows {
+    item: NewNotification,
+    notification: String,
+    deliveries: Vec<String>,
+}
+
+impl NewRows {
+    /// # Errors
+    /// [`StoreError`] where one cannot be written as JSON.
+    pub fn of(item: NewNotification) -> Result<Self> {
+        let deliveries = item.deliveries.iter().map(rows::text).collect::<Result<_>>()?;
+        Ok(Self { notification: rows::text(&item.notification)?, deliveries, item })
+    }
+}
+
 impl Core {
     /// Items in order: of two with one id, the first is created and the second is its repeat.
     ///
     /// # Errors
     /// [`StoreError`]; none of the batch is kept then.
-    pub fn accept(&mut self, batch: &[NewNotification]) -> Result<Vec<Accepted>> {
+    pub fn accept(&mut self, batch: &[NewRows]) -> Result<Vec<Accepted>> {
         batch.iter().map(|item| self.accept_one(item)).collect()
     }
 
-    fn accept_one(&mut self, item: &NewNotification) -> Result<Accepted> {
+    fn accept_one(&mut self, new: &NewRows) -> Result<Accepted> {
+        let item = &new.item;
         let id = item.notification.id;
         if let Some(seq) = self.reads().seq_of(id)? {
             let Some(mut record) = self.reads().record(seq)? else {
@@ -37,7 +62,7 @@ impl Core {
         if let Some(tombstone) = self.tombstone(id)? {
             return Ok(Accepted::Remembered(tombstone));
         }
-        self.create(item)?;
+        self.create(new)?;
         Ok(Accepted::Created)
     }
 
@@ -57,7 +82,8 @@ impl Core {
         Ok(found)
     }
 
-    fn create(&mut self, item: &NewNotification) -> Result<()> {
+    fn create(&mut self, new: &NewRows) -> Result<()> {
+        let item = &new.item;
         let notification = &item.notification;
         let siblings = i64::try_from(item.deliveries.len()).unwrap_or(i64::MAX);
         if siblings > schema::SLOTS {
@@ -82,13 +108,14 @@ impl Core {
             rollup.ended_at,
             rollup.ended_at.filter(|_| rollup.held).map(|_| remembered_until),
             rollup.ended_at.filter(|_| !rollup.held).map(|at| at + keep),
-            rows::text(notification)?,
+            new.notification,
         ])?;
         let seq = self.conn.last_insert_rowid();
-        for (place, delivery) in (0..).zip(&item.deliveries) {
+        for ((place, delivery), body) in (0..).zip(&item.deliveries).zip(&new.deliveries) {
             let group = item.collapse_groups.get(place as usize).and_then(Option::as_ref);
             let group = group.map(|group| self.raise(group, remembered_until)).transpose()?;
-            self.add_delivery(seq * schema::SLOTS + place, siblings, group, delivery)?;
+            let place = Place { seq: seq * schema::SLOTS + place, siblings, group };
+            self.add_delivery(&place, delivery, body)?;
         }
         let template = notification.template.as_ref().map(|template| template.version.as_str());
         self.conn.prepare_cached(sql::ADD_INPUTS)?.execute(params![seq, template, item.inputs])?;
@@ -101,24 +128,26 @@ impl Core {
         Ok(raise.query_row(params![group.group, group.version, kept_until], |row| row.get(0))?)
     }
 
-    fn add_delivery(&mut self, seq: i64, siblings: i64, group: Option<i64>, delivery: &Delivery) -> Result<()> {
+    fn add_delivery(&mut self, place: &Place, delivery: &Delivery, body: &str) -> Result<()> {
         let lane = self.lane(&delivery.lane)?;
         let columns = Columns::of(delivery);
         self.conn.prepare_cached(sql::ADD_DELIVERY)?.execute(params![
-            seq,
+            place.seq,
             delivery_key(&delivery.id),
-            siblings,
-            group,
+            place.siblings,
+            place.group,
             lane,
             delivery.tenant,
             address_key(&delivery.address_hash),
+            rows::lease_ms(delivery),
             columns.state.name(),
             columns.alone,
             columns.due_at,
             signed(delivery.rev),
+            delivery.spent,
             columns.ended_at,
             columns.receipt_until,
-            rows::text(delivery)?,
+            body,
         ])?;
         self.count_state(lane, columns.state, 1);
         self.due |= columns.due_at.is_some();

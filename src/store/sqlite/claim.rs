@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use belfry_domain::{Delivery, DeliveryId, State, UnixMs};
+use belfry_domain::delivery::StateName;
+use belfry_domain::{DeliveryId, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
 use super::core::{Core, Result};
-use super::rows::{self, IdBytes, bounded_ms, delivery_key, signed, unsigned};
+use super::rows::{self, IdBytes, Stored, delivery_key, signed, unsigned};
 use super::sql;
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Claim, ClaimAsk, Claims, MOST_ITEMS, Renewed, Token};
@@ -19,16 +20,52 @@ const MOST_BYTES: usize = 16 << 20;
 /// the next claim goes on from where this one stopped.
 const MOST_TENANTS: usize = 256;
 
+/// A claim as its rows have it. Made readable by whoever asked, not by the writer's thread.
+struct Taken {
+    delivery: Stored,
+    notification: String,
+    inputs: Option<String>,
+    token: Token,
+    newest_version: Option<i64>,
+}
+
+/// What a claim call answers.
+pub struct TakenClaims {
+    taken: Vec<Taken>,
+    next_due: Option<i64>,
+}
+
+impl TakenClaims {
+    /// # Errors
+    /// [`StoreError::Corrupt`] where a record cannot be read; its claim lapses then.
+    pub fn read(self) -> Result<Claims> {
+        let claims = self.taken.into_iter().map(Taken::read).collect::<Result<_>>()?;
+        Ok(Claims { claims, next_due: self.next_due.map(rows::at) })
+    }
+}
+
+impl Taken {
+    fn read(self) -> Result<Claim> {
+        Ok(Claim {
+            delivery: self.delivery.read()?,
+            notification: rows::notification(&self.notification)?,
+            inputs: self.inputs,
+            token: self.token,
+            newest_version: self.newest_version,
+        })
+    }
+}
+
 /// What one claim call has taken so far.
 struct Basket {
-    claims: Vec<Claim>,
+    taken: Vec<Taken>,
     bytes: usize,
     most: usize,
 }
 
 impl Basket {
     const fn room(&self) -> usize {
-        if self.bytes >= MOST_BYTES { 0 } else { self.most.saturating_sub(self.claims.len()) }
+        if self.bytes >= MOST_BYTES { 0 } else { self.most.saturating_sub(self.taken.len()) }
     }
 }
 
@@ -50,9 +87,10 @@ struct Part {
 
 /// A delivery with what its claim needs.
 struct Claimable {
-    claim: Claim,
-    siblings: i64,
+    taken: Taken,
+    id: IdBytes,
     lane: i64,
+    lease_ms: i64,
 }
 
 impl Core {
@@ -61,8 +99,8 @@ impl Core {
     ///
     /// # Errors
     /// [`StoreError`]; nothing is claimed then.
-    pub fn claim(&mut self, now: UnixMs, ask: &ClaimAsk) -> Result<Claims> {
-        let mut basket = Basket { claims: Vec::new(), bytes: 0, most: if ask.alone { 1 } else { MOST_ITEMS } };
+    pub fn claim(&mut self, now: UnixMs, ask: &ClaimAsk) -> Result<TakenClaims> {
+        let mut basket = Basket { taken: Vec::new(), bytes: 0, most: if ask.alone { 1 } else { MOST_ITEMS } };
         let again = self.claim_again(now, ask, &mut basket)?;
         let mut next_due: Option<i64> = None;
         let mut of_provider: HashMap<&str, usize> = HashMap::new();
@@ -70,18 +108,18 @@ impl Core {
             let Some(id) = self.reads().lane(lane)? else { continue };
             let part = Part { lane: id, alone: ask.alone, now: now.0 };
             if !again {
-                let (before, provider) = (basket.claims.len(), lane.provider.as_str());
+                let (before, provider) = (basket.taken.len(), lane.provider.as_str());
                 let taken = of_provider.entry(provider).or_default();
                 let left = most_of(ask, provider).saturating_sub(*taken).min(usize::from(*most));
                 self.claim_part(part, left, ask, &mut basket)?;
-                *taken += basket.claims.len() - before;
+                *taken += basket.taken.len() - before;
             }
             let lane = id;
             if let Some(due) = self.reads().next_due(lane, ask.alone)?.filter(|due| *due > now.0) {
                 next_due = Some(next_due.map_or(due, |least| least.min(due)));
             }
         }
-        Ok(Claims { claims: basket.claims, next_due: next_due.map(rows::at) })
+        Ok(TakenClaims { taken: basket.taken, next_due })
     }
 
     /// The answer to the same nonce again, where anything of it still holds. The lease starts anew:
@@ -95,7 +133,7 @@ impl Core {
         for (seq, fence, id) in &held {
             let token = Token { fence: unsigned(*fence), nonce: ask.nonce };
             self.renew_one(now, DeliveryId(id.0), token)?;
-            basket.claims.push(self.claimable(*seq, token)?.claim);
+            basket.taken.push(self.claimable(*seq, token)?.taken);
         }
         Ok(!held.is_empty())
     }
@@ -202,57 +240,45 @@ impl Core {
         Ok(due.into_iter().map(|(seq, _)| seq).collect())
     }
 
+    /// Only columns change, and of the notification nothing: what a claim adds is found in its row.
     fn take(&mut self, seq: i64, part: Part, ask: &ClaimAsk, basket: &mut Basket) -> Result<()> {
-        let Claimable { mut claim, siblings, lane } = self.claimable(seq, Token { fence: 0, nonce: ask.nonce })?;
-        let fence = claim.token.fence + 1;
-        claim.token.fence = fence;
-        let before = claim.delivery.state.name();
-        claim.delivery.state = State::Sending { fence };
-        claim.delivery.rev += 1;
-        let delivery = &claim.delivery;
-        self.conn.prepare_cached(sql::CLAIM_DELIVERY)?.execute(params![
-            seq,
-            signed(delivery.rev),
-            signed(fence),
-            rows::text(delivery)?,
-        ])?;
-        let lease_ms = lease_ms(delivery);
+        let Claimable { mut taken, id, lane, lease_ms } = self.claimable(seq, Token { fence: 0, nonce: ask.nonce })?;
+        self.conn.prepare_cached(sql::CLAIM_DELIVERY)?.execute([seq])?;
+        self.count_state(lane, taken.delivery.state, -1);
+        self.count_state(lane, StateName::Sending, 1);
+        taken.delivery.state = StateName::Sending;
+        taken.delivery.rev += 1;
+        taken.delivery.fence += 1;
+        taken.token.fence = taken.delivery.fence;
         self.conn.prepare_cached(sql::ADD_CLAIM)?.execute(params![
-            delivery_key(&delivery.id),
+            id.0.as_bytes(),
             seq,
-            signed(fence),
+            signed(taken.token.fence),
             signed(ask.nonce),
             ask.worker,
             part.now.saturating_add(lease_ms),
             lease_ms,
             part.alone,
         ])?;
-        self.count_state(lane, before, -1);
-        self.count_state(lane, delivery.state.name(), 1);
-        self.roll_up(seq, siblings, delivery)?;
-        basket.bytes += claim.inputs.as_ref().map_or(0, String::len);
-        basket.claims.push(claim);
+        basket.bytes += taken.inputs.as_ref().map_or(0, String::len);
+        basket.taken.push(taken);
         Ok(())
     }
 
-    /// The delivery with all that a call needs. A token without a fence gets the stored one.
-    fn claimable(&self, seq: i64, mut token: Token) -> Result<Claimable> {
+    /// The delivery with all that a call needs.
+    fn claimable(&self, seq: i64, token: Token) -> Result<Claimable> {
         let mut statement = self.conn.prepare_cached(sql::CLAIMABLE)?;
-        let mut found = statement.query([seq])?;
-        let Some(row) = found.next()? else {
-            return Err(StoreError::Corrupt("a delivery without its notification".into()));
-        };
-        if token.fence == 0 {
-            token.fence = unsigned(row.get(1)?);
-        }
-        let claim = Claim {
-            delivery: rows::delivery(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?,
-            notification: rows::notification(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?)?,
-            inputs: row.get(5)?,
-            token,
-            newest_version: row.get(6)?,
-        };
-        Ok(Claimable { claim, siblings: row.get(2)?, lane: row.get(3)? })
+        let found = statement.query_row([seq], |row| {
+            let taken = Taken {
+                delivery: Stored::of(row)?,
+                notification: row.get(8)?,
+                inputs: row.get(9)?,
+                token,
+                newest_version: row.get(10)?,
+            };
+            Ok(Claimable { taken, id: row.get(5)?, lane: row.get(6)?, lease_ms: row.get(7)? })
+        });
+        found.optional()?.ok_or_else(|| StoreError::Corrupt("a delivery without its notification".into()))
     }
 
     /// Extends what still holds, lapsed or not.
@@ -284,8 +310,4 @@ impl Turn {
 fn most_of(ask: &ClaimAsk, provider: &str) -> usize {
     let own = ask.lanes.iter().filter(|(lane, _)| lane.provider == provider);
     own.map(|(_, most)| usize::from(*most)).max().unwrap_or(0)
-}
-
-fn lease_ms(delivery: &Delivery) -> i64 {
-    bounded_ms(u64::try_from(delivery.lease.as_millis()).unwrap_or(u64::MAX))
 }

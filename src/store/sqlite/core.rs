@@ -101,7 +101,8 @@ impl Core {
         Ok(())
     }
 
-    /// One operation: all of it or nothing, whatever becomes of its neighbours.
+    /// One operation: all of it or nothing, whatever becomes of its neighbours. Costs a copy of every
+    /// page it changes, so it is only for a transaction in which something has failed before.
     ///
     /// # Errors
     /// The operation's own.
@@ -181,6 +182,15 @@ impl Core {
     /// Moves the log into the database. Only tidies: the next opening finds the log otherwise.
     pub fn checkpoint(&self) {
         drop(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+    }
+
+    /// Moves all of the log into the database and that to the disk, or says that it could not.
+    ///
+    /// # Errors
+    /// [`StoreError`] where some of it stayed in the log.
+    pub fn checkpoint_whole(&self) -> Result<()> {
+        let busy: i64 = self.conn.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0))?;
+        if busy == 0 { Ok(()) } else { Err(StoreError::Unavailable("its log is being read".into())) }
     }
 
     /// Gives the transaction up.

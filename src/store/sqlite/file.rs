@@ -34,7 +34,8 @@ impl DatabaseFile {
         let private = |path: &Path| {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)
         };
-        let lock = private(&lock_path(path))?;
+        // SQLite's own locks are not held between transactions.
+        let lock = private(&beside(path, ".lock"))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(OpenError::InUse(path.display().to_string())),
@@ -68,6 +69,15 @@ impl DatabaseFile {
         Ok(conn)
     }
 
+    /// The log beside the database, to be synced. It is there while a connection is open.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it is not.
+    pub fn log(&self) -> Result<File, StoreError> {
+        File::open(beside(&self.path, "-wal"))
+            .map_err(|error| StoreError::Unavailable(format!("its log: {}", error.kind())))
+    }
+
     /// A connection that only reads.
     ///
     /// # Errors
@@ -85,9 +95,8 @@ impl DatabaseFile {
     }
 }
 
-/// Beside the database: `belfry.db.lock`. SQLite's own locks are not held between transactions.
-fn lock_path(path: &Path) -> PathBuf {
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
+    name.push(ending);
     name.into()
 }

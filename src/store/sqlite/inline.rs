@@ -9,6 +9,7 @@ use super::core::{Core, Result};
 use super::due::DueSignal;
 use super::read::Reads;
 use super::store::{Shell, Store};
+use super::writer::Answered;
 use crate::ports::clock::Clock;
 
 pub type InlineStore = Store<Inline>;
@@ -43,15 +44,19 @@ impl Inline {
 }
 
 impl Shell for Inline {
-    async fn write<T, F>(&self, verb: F) -> Result<T>
+    async fn write<T, F>(&self, _answered: Answered, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Core, UnixMs) -> Result<T> + Send + 'static,
+        F: Fn(&mut Core, UnixMs) -> Result<T> + Send + 'static,
     {
         let now = self.clock.now();
         let mut core = self.core();
         core.begin()?;
-        let done = core.operation(|core| verb(core, now));
+        let done = verb(&mut core, now);
+        if done.is_err() {
+            core.rollback();
+            return done;
+        }
         let due = core.commit()?;
         drop(core);
         if due {

@@ -21,6 +21,7 @@ mod schema;
 mod search;
 mod sql;
 mod store;
+mod syncer;
 #[cfg(test)]
 mod tests;
 mod threads;

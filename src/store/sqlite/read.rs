@@ -89,7 +89,7 @@ impl<'a> Reads<'a> {
     pub fn load(&self, ids: &[DeliveryId]) -> Result<Vec<Delivery>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
-            found.extend(bodies(self.conn, sql::DELIVERY_BODY, [delivery_key(id)])?);
+            found.extend(bodies(self.conn, sql::DELIVERY, [delivery_key(id)])?);
         }
         Ok(found)
     }
@@ -179,7 +179,7 @@ fn bodies(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result
     let mut found = statement.query(params)?;
     let mut deliveries = Vec::new();
     while let Some(row) = found.next()? {
-        deliveries.push(rows::delivery(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?);
+        deliveries.push(rows::delivery(row)?);
     }
     Ok(deliveries)
 }

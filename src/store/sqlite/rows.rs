@@ -3,6 +3,7 @@
 use belfry_domain::delivery::StateName;
 use belfry_domain::notification::least_finished;
 use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, State, UnixMs};
+use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use super::core::Result;
@@ -88,8 +89,44 @@ pub fn address_key(hash: &str) -> i64 {
     i64::from_be_bytes(key)
 }
 
-pub fn delivery(body: &str) -> Result<Delivery> {
-    serde_json::from_str(body).map_err(unreadable("a delivery"))
+/// A delivery as its row has it: the body, and the columns that overrule it, because a claim and a
+/// spend write those alone.
+pub struct Stored {
+    pub state: StateName,
+    pub rev: u64,
+    pub fence: u64,
+    pub spent: bool,
+    body: String,
+}
+
+impl Stored {
+    /// From a row that begins with `state, rev, fence, spent, body`.
+    pub fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            state: row.get::<_, Named>(0)?.0,
+            rev: unsigned(row.get(1)?),
+            fence: unsigned(row.get(2)?),
+            spent: row.get(3)?,
+            body: row.get(4)?,
+        })
+    }
+
+    /// # Errors
+    /// [`crate::ports::StoreError::Corrupt`] where the body is no delivery.
+    pub fn read(&self) -> Result<Delivery> {
+        let mut delivery: Delivery = serde_json::from_str(&self.body).map_err(unreadable("a delivery"))?;
+        delivery.rev = self.rev;
+        delivery.spent = self.spent;
+        if self.state == StateName::Sending {
+            delivery.state = State::Sending { fence: self.fence };
+        }
+        Ok(delivery)
+    }
+}
+
+/// The delivery of a row that begins with `state, rev, fence, spent, body`.
+pub fn delivery(row: &Row<'_>) -> Result<Delivery> {
+    Stored::of(row)?.read()
 }
 
 pub fn notification(body: &str) -> Result<Notification> {
@@ -98,6 +135,10 @@ pub fn notification(body: &str) -> Result<Notification> {
 
 pub fn text(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(unwritable)
+}
+
+pub fn lease_ms(delivery: &Delivery) -> i64 {
+    bounded_ms(u64::try_from(delivery.lease.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// What a delivery's own columns say besides its body.

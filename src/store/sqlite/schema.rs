@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -60,6 +60,7 @@ CREATE TABLE notifications (
   id BLOB NOT NULL,
   owner INTEGER NOT NULL,
   class TEXT NOT NULL,
+  -- As of the latest write that was not a claim: what reads as waiting may be sending.
   state TEXT NOT NULL,
   reference TEXT,
   grp TEXT,
@@ -92,6 +93,8 @@ CREATE TABLE deliveries (
   lane INTEGER NOT NULL,
   tenant TEXT NOT NULL,
   address INTEGER NOT NULL,
+  lease_ms INTEGER NOT NULL,
+  -- Four columns that a claim and a spend write alone; they overrule what the body says.
   state TEXT NOT NULL,
   alone INTEGER NOT NULL,
   -- Only while it waits.
@@ -99,6 +102,7 @@ CREATE TABLE deliveries (
   rev INTEGER NOT NULL,
   -- Of the latest claim; survives its end, so that it only grows.
   fence INTEGER NOT NULL DEFAULT 0,
+  spent INTEGER NOT NULL,
   -- The latest settle: a repeat of it after a lost reply is told Done, not Stale.
   done_fence INTEGER NOT NULL DEFAULT 0,
   done_nonce INTEGER NOT NULL DEFAULT 0,
@@ -181,6 +185,14 @@ CREATE INDEX outbox_by_owner ON outbox (owner);
 CREATE INDEX outbox_by_recipient ON outbox (owner, recipient);
 ";
 
+/// Layout 1 kept in the body what a claim needs and a spend changes.
+const TO_2: &str = "BEGIN IMMEDIATE;
+ALTER TABLE deliveries ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE deliveries ADD COLUMN spent INTEGER NOT NULL DEFAULT 0;
+UPDATE deliveries SET lease_ms = json_extract(body, '$.lease_ms'), spent = json_extract(body, '$.spent');
+PRAGMA user_version = 2;
+COMMIT;";
+
 /// To be called on every connection before its first statement. Without it SQLite plans a statement
 /// anew whenever a parameter gets another value; with it a statement has the one plan that is tested.
 ///
@@ -221,6 +233,8 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
     if fresh {
         conn.execute_batch(FRESH).map_err(io)?;
         create(conn).map_err(io)?;
+    } else if found < 2 {
+        conn.execute_batch(TO_2).map_err(io)?;
     }
     tune(conn).map_err(io)
 }
@@ -230,10 +244,10 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
 /// # Errors
 /// Whatever SQLite says.
 pub fn tune(conn: &Connection) -> rusqlite::Result<()> {
-    // FULL: in WAL mode the only setting whose commit is on the disk when it returns.
-    // A larger checkpoint lets hot pages be rewritten in the log many times and in the file once.
+    // NORMAL: a commit goes into the log, and the log to the disk by the syncer, for which answers
+    // wait; the thread that writes does not. A larger checkpoint lets hot pages be rewritten in the log many times and in the file once.
     conn.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;
          PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;
          PRAGMA busy_timeout = 2000;",
     )

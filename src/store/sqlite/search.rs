@@ -78,7 +78,7 @@ impl Reads<'_> {
                     && same(&query.class, row.get("class")?)
                     && same(&query.reference, row.get("reference")?)
                     && same(&query.group, row.get("grp")?)
-                    && query.state.is_none_or(|state| row.get::<_, Named>("state").is_ok_and(|is| is.0 == state)))
+                    && query.state.is_none_or(|state| row.get("state").is_ok_and(|is: Named| may_be(is.0, state))))
             })
             .optional()?;
         if fits != Some(true) {
@@ -86,6 +86,7 @@ impl Reads<'_> {
         }
         Ok(self.record(seq)?.filter(|record| {
             owns(&query.owner, record)
+                && query.state.is_none_or(|state| record.state() == state)
                 && query.channel.is_none_or(|channel| record.channels().contains(&channel))
                 && query
                     .address_hash
@@ -93,4 +94,11 @@ impl Reads<'_> {
                     .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
         }))
     }
+}
+
+/// Whether a record whose column says `stored` may be in `asked`: a claim leaves the column as it
+/// was, so what reads as waiting is somewhere before its end.
+fn may_be(stored: StateName, asked: StateName) -> bool {
+    let waiting = |state| matches!(state, StateName::Scheduled | StateName::Queued | StateName::Deferred);
+    stored == asked || (waiting(stored) && (waiting(asked) || asked == StateName::Sending))
 }

@@ -17,9 +17,9 @@ statements! {
     ADD_NOTIFICATION = "INSERT INTO notifications (id, owner, class, state, reference, grp, remembered_until,
         keep_content_ms, ended_at, hold_until, content_due, body)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    ADD_DELIVERY = "INSERT INTO deliveries (seq, id, siblings, collapse, lane, tenant, address, state, alone, due_at,
-        rev, ended_at, receipt_until, body)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    ADD_DELIVERY = "INSERT INTO deliveries (seq, id, siblings, collapse, lane, tenant, address, lease_ms, state, alone,
+        due_at, rev, spent, ended_at, receipt_until, body)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     ADD_INPUTS = "INSERT INTO inputs (seq, template, body)
         VALUES (?1, (SELECT id FROM templates WHERE version = ?2), ?3)";
     RAISE_COLLAPSE = "INSERT INTO collapse_groups (grp, newest, kept_until) VALUES (?1, ?2, ?3)
@@ -47,16 +47,15 @@ statements! {
         WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 ORDER BY due_at, seq LIMIT ?4";
     NEXT_DUE = "SELECT due_at FROM deliveries
         WHERE lane = ?1 AND alone = ?2 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1";
-    CLAIMABLE = "SELECT d.body, d.fence, d.siblings, d.lane, n.body, i.body, g.newest
+    CLAIMABLE = "SELECT d.state, d.rev, d.fence, d.spent, d.body, d.id, d.lane, d.lease_ms, n.body, i.body, g.newest
         FROM deliveries d JOIN notifications n ON n.seq = d.seq / 4096
         LEFT JOIN inputs i ON i.seq = n.seq LEFT JOIN collapse_groups g ON g.id = d.collapse
         WHERE d.seq = ?1";
-    CLAIM_DELIVERY = "UPDATE deliveries SET state = 'sending', due_at = NULL, rev = ?2, fence = ?3, body = ?4
+    CLAIM_DELIVERY = "UPDATE deliveries SET state = 'sending', due_at = NULL, rev = rev + 1, fence = fence + 1
         WHERE seq = ?1";
     ADD_CLAIM = "INSERT INTO claims (id, delivery, fence, nonce, worker, lease_until, lease_ms, alone)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     CLAIMS_OF_NONCE = "SELECT delivery, fence, id FROM claims WHERE nonce = ?1 AND worker = ?2 ORDER BY delivery";
-    CLAIM_OF = "SELECT fence, nonce, lease_until FROM claims WHERE id = ?1";
     RENEW = "UPDATE claims SET lease_until = CASE WHEN lease_until = ?4 + lease_ms
             THEN lease_until + 1 ELSE ?4 + lease_ms END
         WHERE id = ?1 AND fence = ?2 AND nonce = ?3";
@@ -64,10 +63,13 @@ statements! {
     END_CLAIM = "DELETE FROM claims WHERE id = ?1";
 
     // Write.
-    DELIVERY_BY_ID = "SELECT seq, siblings, lane, state, rev, fence, done_fence, done_nonce, done_rev, body
-        FROM deliveries WHERE id = ?1";
-    PUT_DELIVERY = "UPDATE deliveries SET lane = ?2, state = ?3, alone = ?4, due_at = ?5, rev = ?6,
-        done_fence = ?7, done_nonce = ?8, done_rev = ?9, ended_at = ?10, receipt_until = ?11, body = ?12
+    DELIVERY_BY_ID = "SELECT d.seq, d.siblings, d.lane, d.state, d.rev, d.fence, d.spent,
+        d.done_fence, d.done_nonce, d.done_rev, c.fence, c.nonce, c.lease_until
+        FROM deliveries d LEFT JOIN claims c ON c.id = d.id WHERE d.id = ?1";
+    DELIVERY_BY_SEQ = "SELECT state, rev, fence, spent, body FROM deliveries WHERE seq = ?1";
+    SPEND = "UPDATE deliveries SET spent = 1, rev = rev + 1 WHERE seq = ?1";
+    PUT_DELIVERY = "UPDATE deliveries SET lane = ?2, state = ?3, alone = ?4, due_at = ?5, rev = ?6, spent = ?7,
+        done_fence = ?8, done_nonce = ?9, done_rev = ?10, ended_at = ?11, receipt_until = ?12, body = ?13
         WHERE seq = ?1";
     STATES_OF = "SELECT state, ended_at FROM deliveries WHERE seq BETWEEN ?1 * 4096 AND ?1 * 4096 + 4095";
     PUT_ROLLUP = "UPDATE notifications SET state = ?2, ended_at = ?3,
@@ -76,11 +78,13 @@ statements! {
 
     // Read.
     NOTIFICATION = "SELECT id, owner, class, state, reference, grp, repeats, body FROM notifications WHERE seq = ?1";
-    DELIVERIES_OF = "SELECT body FROM deliveries WHERE seq BETWEEN ?1 * 4096 AND ?1 * 4096 + 4095 ORDER BY seq";
+    DELIVERIES_OF = "SELECT state, rev, fence, spent, body FROM deliveries WHERE seq BETWEEN ?1 * 4096
+        AND ?1 * 4096 + 4095 ORDER BY seq";
     DELIVERY_SEQ = "SELECT seq FROM deliveries WHERE id = ?1";
-    DELIVERY_BODY = "SELECT body FROM deliveries WHERE id = ?1";
+    DELIVERY = "SELECT state, rev, fence, spent, body FROM deliveries WHERE id = ?1";
     INPUTS = "SELECT i.body FROM notifications n JOIN inputs i ON i.seq = n.seq WHERE n.id = ?1";
-    RECEIPTS_OVERDUE = "SELECT body FROM deliveries WHERE receipt_until <= ?1 ORDER BY receipt_until LIMIT ?2";
+    RECEIPTS_OVERDUE = "SELECT state, rev, fence, spent, body FROM deliveries WHERE receipt_until <= ?1
+        ORDER BY receipt_until LIMIT ?2";
     BY_OWNER = "SELECT seq FROM notifications WHERE owner = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3";
     BY_REFERENCE = "SELECT seq FROM notifications WHERE owner = ?1 AND reference = ?4 AND seq < ?2
         ORDER BY seq DESC LIMIT ?3";

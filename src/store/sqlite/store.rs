@@ -6,9 +6,12 @@ use async_trait::async_trait;
 use belfry_domain::notification::Record;
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
+use super::accept::NewRows;
 use super::core::{Core, Result};
 use super::due::DueSignal;
 use super::read::Reads;
+use super::write::{NextRow, ReclaimRow, SettleRow};
+use super::writer::Answered::{self, Committed, OnDisk};
 use crate::ports::admin::{ApiKey, ApiKeys, Installation};
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
@@ -18,11 +21,11 @@ use crate::ports::outbox::{OutboxMessage, OutboxMessages};
 
 /// How operations reach the core. The time they are told is the store's own.
 pub trait Shell: Send + Sync + 'static {
-    /// Runs in a transaction; durable when it returns.
-    fn write<T, F>(&self, verb: F) -> impl Future<Output = Result<T>> + Send
+    /// Runs in a transaction, possibly more than once: only the last counts.
+    fn write<T, F>(&self, answered: Answered, verb: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
-        F: FnOnce(&mut Core, UnixMs) -> Result<T> + Send + 'static;
+        F: Fn(&mut Core, UnixMs) -> Result<T> + Send + 'static;
 
     /// Runs on one state of the database, everything written before the call included.
     fn read<T, F>(&self, verb: F) -> impl Future<Output = Result<T>> + Send
@@ -41,27 +44,30 @@ pub struct Store<S> {
 #[async_trait]
 impl<S: Shell> Deliveries for Store<S> {
     async fn accept(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>> {
-        self.shell.write(move |core, _| core.accept(&batch)).await
+        let batch = batch.into_iter().map(NewRows::of).collect::<Result<Vec<_>>>()?;
+        self.shell.write(OnDisk, move |core, _| core.accept(&batch)).await
     }
 
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims> {
-        self.shell.write(move |core, now| core.claim(now, &ask)).await
+        self.shell.write(OnDisk, move |core, now| core.claim(now, &ask)).await?.read()
     }
 
     async fn renew(&self, claims: Vec<(DeliveryId, Token)>) -> Result<Vec<Renewed>> {
-        self.shell.write(move |core, now| core.renew(now, &claims)).await
+        self.shell.write(Committed, move |core, now| core.renew(now, &claims)).await
     }
 
     async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>> {
-        self.shell.write(move |core, _| core.spend(&batch)).await
+        self.shell.write(OnDisk, move |core, _| core.spend(&batch)).await
     }
 
     async fn settle(&self, batch: Vec<Settle>) -> Result<Vec<Written>> {
-        self.shell.write(move |core, _| core.settle(&batch)).await
+        let batch = batch.into_iter().map(SettleRow::of).collect::<Result<Vec<_>>>()?;
+        self.shell.write(Committed, move |core, _| core.settle(&batch)).await
     }
 
     async fn apply(&self, batch: Vec<Delivery>) -> Result<Vec<Written>> {
-        self.shell.write(move |core, _| core.apply(&batch)).await
+        let batch = batch.into_iter().map(NextRow::of).collect::<Result<Vec<_>>>()?;
+        self.shell.write(OnDisk, move |core, _| core.apply(&batch)).await
     }
 
     async fn held(&self, limit: u32) -> Result<Vec<Held>> {
@@ -69,7 +75,8 @@ impl<S: Shell> Deliveries for Store<S> {
     }
 
     async fn reclaim(&self, batch: Vec<Reclaim>) -> Result<Vec<Written>> {
-        self.shell.write(move |core, now| core.reclaim(now, &batch)).await
+        let batch = batch.into_iter().map(ReclaimRow::of).collect::<Result<Vec<_>>>()?;
+        self.shell.write(OnDisk, move |core, now| core.reclaim(now, &batch)).await
     }
 
     async fn load(&self, ids: Vec<DeliveryId>) -> Result<Vec<Delivery>> {
@@ -99,7 +106,7 @@ impl<S: Shell> Deliveries for Store<S> {
     }
 
     async fn purge(&self, ask: PurgeAsk) -> Result<Purged> {
-        self.shell.write(move |core, _| core.purge(ask)).await
+        self.shell.write(Committed, move |core, _| core.purge(ask)).await
     }
 
     async fn depths(&self) -> Result<Depths> {
@@ -111,19 +118,24 @@ impl<S: Shell> Deliveries for Store<S> {
     }
 
     async fn probe(&self) -> Result<()> {
-        self.shell.write(|core, now| core.probe(now)).await
+        self.shell.write(OnDisk, |core, now| core.probe(now)).await
     }
 }
 
 #[async_trait]
 impl<S: Shell> ApiKeys for Store<S> {
     async fn create(&self, key: ApiKey) -> Result<()> {
-        self.shell.write(move |core, _| core.create_key(&key)).await
+        self.shell.write(OnDisk, move |core, _| core.create_key(&key)).await
     }
 
     async fn by_hash(&self, hash: &str) -> Result<Option<ApiKey>> {
         let hash = hash.to_owned();
         self.shell.read(move |reads, _| reads.key_by_hash(&hash)).await
+    }
+
+    async fn by_id(&self, id: &str) -> Result<Option<ApiKey>> {
+        let id = id.to_owned();
+        self.shell.read(move |reads, _| reads.key_by_id(&id)).await
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>> {
@@ -132,19 +144,19 @@ impl<S: Shell> ApiKeys for Store<S> {
 
     async fn revoke(&self, id: &str, now: UnixMs) -> Result<bool> {
         let id = id.to_owned();
-        self.shell.write(move |core, _| core.revoke_key(&id, now)).await
+        self.shell.write(OnDisk, move |core, _| core.revoke_key(&id, now)).await
     }
 }
 
 #[async_trait]
 impl<S: Shell> Installation for Store<S> {
     async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32]> {
-        self.shell.write(move |core, _| core.secret(&fresh)).await
+        self.shell.write(OnDisk, move |core, _| core.secret(&fresh)).await
     }
 
     async fn keep_template(&self, version: &str, files: &str) -> Result<()> {
         let (version, files) = (version.to_owned(), files.to_owned());
-        self.shell.write(move |core, now| core.keep_template(now, &version, &files)).await
+        self.shell.write(OnDisk, move |core, now| core.keep_template(now, &version, &files)).await
     }
 
     async fn template(&self, version: &str) -> Result<Option<String>> {
@@ -156,7 +168,7 @@ impl<S: Shell> Installation for Store<S> {
 #[async_trait]
 impl<S: Shell> OutboxMessages for Store<S> {
     async fn add(&self, message: OutboxMessage, keep: u32) -> Result<u64> {
-        self.shell.write(move |core, _| core.add_message(&message, keep)).await
+        self.shell.write(OnDisk, move |core, _| core.add_message(&message, keep)).await
     }
 
     async fn list(
@@ -172,6 +184,6 @@ impl<S: Shell> OutboxMessages for Store<S> {
 
     async fn clear(&self, owner: &Owner, to: Option<&str>) -> Result<u64> {
         let (owner, to) = (owner.clone(), to.map(str::to_owned));
-        self.shell.write(move |core, _| core.clear_messages(&owner, to.as_deref())).await
+        self.shell.write(OnDisk, move |core, _| core.clear_messages(&owner, to.as_deref())).await
     }
 }

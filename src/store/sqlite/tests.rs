@@ -1,15 +1,18 @@
 //! Faults that cannot be had through the ports: a full disk, a panic, a writer that hangs.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{self, sync_channel};
 use std::time::Duration;
 
 use belfry_domain::UnixMs;
 use tempfile::TempDir;
 
 use super::core::{Core, Result};
+use super::file::DatabaseFile;
 use super::store::Shell;
+use super::syncer::{Log, Syncer};
 use super::threads::SqliteStore;
+use super::writer::{self, Answered, Operation, Write, Writer};
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::{Boot, Clock};
@@ -48,7 +51,7 @@ async fn pages(store: &SqliteStore, most: i64) {
         // Takes effect at once, transaction or not; below the file's size it means the file's size.
         Ok(core.conn.pragma_update_and_check(None, "max_page_count", most, |_| Ok(()))?)
     };
-    store.shell.write(set).await.unwrap();
+    store.shell.write(Answered::OnDisk, set).await.unwrap();
 }
 
 #[tokio::test]
@@ -76,11 +79,11 @@ async fn a_panic_costs_its_own_transaction_and_no_more() {
         core.count("outbox", 7);
         panic!("on purpose")
     };
-    unavailable(store.shell.write(panics).await);
+    unavailable(store.shell.write(Answered::OnDisk, panics).await);
     unavailable(store.shell.read(|_, _| -> Result<()> { panic!("on purpose") }).await);
     store.probe().await.unwrap();
     assert_eq!(store.list().await.unwrap(), []);
-    let outbox = store.shell.write(|core, _| core.counted("outbox")).await.unwrap();
+    let outbox = store.shell.write(Answered::OnDisk, |core, _| core.counted("outbox")).await.unwrap();
     assert_eq!(outbox, 0);
 }
 
@@ -104,11 +107,138 @@ fn an_operation_that_fails_takes_no_neighbour_with_it() {
     assert_eq!(core.counted("parked").unwrap(), 0);
 }
 
+/// Syncs when told to, and as told to.
+struct Told {
+    begun: mpsc::Sender<()>,
+    answers: mpsc::Receiver<std::io::Result<()>>,
+}
+
+impl Log for Told {
+    fn sync(&self) -> std::io::Result<()> {
+        self.begun.send(()).unwrap();
+        self.answers.recv().unwrap_or(Ok(()))
+    }
+}
+
+struct Noted(Answered, mpsc::Sender<Result<()>>);
+
+impl Operation for Noted {
+    fn run(&mut self, _core: &mut Core, _now: UnixMs) -> Result<()> {
+        Ok(())
+    }
+
+    fn run_guarded(&mut self, _core: &mut Core, _now: UnixMs) {}
+
+    fn answered(&self) -> Answered {
+        self.0
+    }
+
+    fn finish(self: Box<Self>, kept: Result<()>) {
+        self.1.send(kept).unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_its_sync_and_nothing_is_trusted_after_a_failed_one() {
+    let ((begun, begins), (answer, answers)) = (mpsc::channel(), mpsc::channel());
+    let (syncer, syncing) = Syncer::new(Box::new(Told { begun, answers }));
+    let thread = std::thread::spawn(move || syncer.run());
+    let commit = || {
+        let (told, answered) = mpsc::channel();
+        syncing.committed(vec![Box::new(Noted(Answered::OnDisk, told)) as Box<dyn Operation>]);
+        answered
+    };
+    let first = commit();
+    begins.recv().unwrap();
+    // Committed while the first sync is under way: covered by the second only.
+    let (second, third) = (commit(), commit());
+    assert!(first.try_recv().is_err());
+    answer.send(Ok(())).unwrap();
+    assert_eq!(first.recv().unwrap(), Ok(()));
+    begins.recv().unwrap();
+    assert!(second.try_recv().is_err());
+    answer.send(Err(std::io::ErrorKind::StorageFull.into())).unwrap();
+    for refused in [second, third] {
+        assert_eq!(unavailable(refused.recv().unwrap()), "the disk did not take it");
+    }
+    assert!(syncing.failed());
+    // The log would sync now, but what it lost before would not come back.
+    assert_eq!(unavailable(commit().recv().unwrap()), "the disk did not take it");
+    let ((begun, _kept), (_, answers)) = (mpsc::channel(), mpsc::channel());
+    syncing.look_at(Box::new(Told { begun, answers }));
+    assert!(!syncing.failed());
+    assert_eq!(commit().recv().unwrap(), Ok(()));
+    drop(syncing);
+    thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_store_whose_disk_failed_comes_back_with_all_it_holds() {
+    let (place, store) = open();
+    store.keep_template("before", "files").await.unwrap();
+    // As after a failed sync: the writer makes its connection anew and empties the log into the file.
+    store.close().await;
+    let file = Arc::new(DatabaseFile::lock(&place.path().join("belfry.db")).unwrap());
+    let clock = Arc::new(StoppedClock);
+    let core = Core::new(file.writer().unwrap(), UnixMs(1)).unwrap();
+    let (syncer, syncing) = Syncer::new(Box::new(Broken));
+    let syncs = std::thread::spawn(move || syncer.run());
+    let (commands, queue) = tokio::sync::mpsc::channel(8);
+    let writer = Writer::new(core, file, clock, Arc::default(), syncing);
+    let writes = std::thread::spawn(move || writer.run(queue));
+    let keep = |version: &'static str| {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let verb = move |core: &mut Core, now| core.keep_template(now, version, "files");
+        commands.try_send(writer::Command::Run(Box::new(Write::new(Answered::OnDisk, verb, reply)))).unwrap();
+        answer
+    };
+    assert_eq!(unavailable(keep("unsure").await.unwrap()), "the disk did not take it");
+    assert_eq!(keep("after").await.unwrap(), Ok(()));
+    drop(commands);
+    writes.join().unwrap();
+    syncs.join().unwrap();
+    let store = SqliteStore::open(&place.path().join("belfry.db"), Arc::new(StoppedClock)).unwrap();
+    for version in ["before", "unsure", "after"] {
+        assert!(store.template(version).await.unwrap().is_some(), "{version}");
+    }
+}
+
+struct Broken;
+
+impl Log for Broken {
+    fn sync(&self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Other.into())
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_layout_is_carried_over() {
+    let (place, store) = open();
+    store.keep_template("before", "files").await.unwrap();
+    store.close().await;
+    let path = place.path().join("belfry.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let delivery = r#"{"lease_ms":7000,"spent":true}"#;
+    conn.execute_batch(&format!(
+        "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
+         INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
+         VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
+    ))
+    .unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
+    let carried = |core: &mut Core, _| {
+        let sql = "SELECT lease_ms, spent FROM deliveries";
+        Ok(core.conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)))?)
+    };
+    assert_eq!(store.shell.write(Answered::OnDisk, carried).await.unwrap(), (7_000, true));
+}
+
 #[tokio::test]
 async fn a_writer_that_hangs_delays_nobody_for_long_and_its_queue_is_bounded() {
     let (_place, store) = open();
     let (release, hang) = sync_channel::<()>(0);
-    let mut hangs = Box::pin(store.shell.write(move |_, _| Ok(hang.recv().is_ok())));
+    let mut hangs = Box::pin(store.shell.write(Answered::OnDisk, move |_, _| Ok(hang.recv().is_ok())));
     assert!(futures::poll!(&mut hangs).is_pending());
     // A write is given up on, but not taken back.
     assert_eq!(unavailable(store.keep_template("late", "files").await), "no answer within 2 s");

@@ -1,4 +1,5 @@
-//! The store in a file: one thread that writes, a few that read, bounded queues before them.
+//! The store in a file: one thread that writes, one that syncs, a few that read, bounded queues
+//! before them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,8 @@ use super::read::Reads;
 use super::reader::{self, Read, Reader};
 use super::schema::OpenError;
 use super::store::{Shell, Store};
-use super::writer::{self, Write, Writer};
+use super::syncer::Syncer;
+use super::writer::{self, Answered, Write, Writer};
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 
@@ -62,7 +64,10 @@ impl SqliteStore {
             let started = std::thread::Builder::new().name(name.into()).spawn(body);
             started.map(drop).map_err(|error| io(error.to_string()))
         };
-        let writer = Writer::new(core, Arc::clone(&file), Arc::clone(&clock), Arc::clone(&due));
+        let log = file.log().map_err(|error| io(error.to_string()))?;
+        let (syncer, syncing) = Syncer::new(Box::new(log));
+        start("store-syncer", Box::new(move || syncer.run()))?;
+        let writer = Writer::new(core, Arc::clone(&file), Arc::clone(&clock), Arc::clone(&due), syncing);
         start("store-writer", Box::new(move || writer.run(commands)))?;
         let queue = Arc::new(Mutex::new(looks));
         for _ in 0..READERS {
@@ -83,13 +88,13 @@ impl SqliteStore {
 }
 
 impl Shell for Threads {
-    async fn write<T, F>(&self, verb: F) -> Result<T>
+    async fn write<T, F>(&self, answered: Answered, verb: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Core, UnixMs) -> Result<T> + Send + 'static,
+        F: Fn(&mut Core, UnixMs) -> Result<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.writes.try_send(writer::Command::Run(Box::new(Write { verb, reply }))).map_err(refused)?;
+        self.writes.try_send(writer::Command::Run(Box::new(Write::new(answered, verb, reply)))).map_err(refused)?;
         wait(answer).await
     }
 

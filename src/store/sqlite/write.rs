@@ -6,11 +6,53 @@ use belfry_domain::{Delivery, DeliveryId, State, UnixMs};
 use rusqlite::{OptionalExtension, params};
 
 use super::core::{Core, Result};
-use super::rows::{self, Columns, Named, Rollup, delivery_key, signed, unsigned};
+use super::rows::{self, Columns, Named, Rollup, Stored, delivery_key, signed, unsigned};
 use super::{schema, sql};
-use crate::ports::deliveries::{Reclaim, Settle, Spend, Token, Written};
+use crate::ports::deliveries::{Held, Reclaim, Settle, Spend, Token, Written};
 
-/// A stored delivery with the columns that are the store's own.
+/// A delivery as it is to be, with the text of its row: made before the writer's thread is asked.
+pub struct NextRow {
+    next: Delivery,
+    body: String,
+}
+
+impl NextRow {
+    /// # Errors
+    /// [`StoreError`] where it cannot be written as JSON.
+    pub fn of(next: Delivery) -> Result<Self> {
+        Ok(Self { body: rows::text(&next)?, next })
+    }
+}
+
+/// A [`Settle`] with its row.
+pub struct SettleRow {
+    row: NextRow,
+    token: Token,
+}
+
+impl SettleRow {
+    /// # Errors
+    /// As [`NextRow::of`].
+    pub fn of(settle: Settle) -> Result<Self> {
+        Ok(Self { row: NextRow::of(settle.next)?, token: settle.token })
+    }
+}
+
+/// A [`Reclaim`] with its row.
+pub struct ReclaimRow {
+    row: NextRow,
+    seen: Held,
+}
+
+impl ReclaimRow {
+    /// # Errors
+    /// As [`NextRow::of`].
+    pub fn of(reclaim: Reclaim) -> Result<Self> {
+        Ok(Self { row: NextRow::of(reclaim.next)?, seen: reclaim.seen })
+    }
+}
+
+/// A stored delivery but for its body, and its claim if it has one.
 struct Row {
     seq: i64,
     siblings: i64,
@@ -18,8 +60,9 @@ struct Row {
     state: StateName,
     rev: u64,
     fence: u64,
+    spent: bool,
     done: Done,
-    body: String,
+    claim: Option<Claimed>,
 }
 
 /// The latest settle of a delivery.
@@ -36,23 +79,13 @@ struct Claimed {
 }
 
 impl Row {
-    fn delivery(&self) -> Result<Delivery> {
-        rows::delivery(&self.body)
-    }
-
-    fn moved(&self) -> Result<Written> {
-        Ok(Written::Moved(Box::new(self.delivery()?)))
-    }
-
     /// Whether `next` was decided on what is stored.
     fn precedes(&self, next: &Delivery) -> bool {
         next.rev.checked_sub(1) == Some(self.rev)
     }
 
-    /// After a lost reply the same write finds itself stored already.
-    fn same_or_moved(&self, next: &Delivery) -> Result<Written> {
-        let stored = self.delivery()?;
-        Ok(if stored == *next { Written::Done } else { Written::Moved(Box::new(stored)) })
+    fn held_by(&self, token: Token) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.token == token)
     }
 }
 
@@ -65,40 +98,38 @@ impl Core {
 
     fn spend_one(&mut self, spend: &Spend) -> Result<Written> {
         let Some(row) = self.row(spend.id)? else { return Ok(Written::Gone) };
-        if self.claimed(spend.id)?.is_none_or(|claim| claim.token != spend.token) {
+        if !row.held_by(spend.token) {
             return Ok(Written::Stale);
         }
-        let mut next = row.delivery()?;
         if row.rev != spend.rev {
             // The reply to the same spend was lost.
-            let again = next.spent && row.rev == spend.rev + 1;
-            return Ok(if again { Written::Done } else { Written::Moved(Box::new(next)) });
+            let again = row.spent && row.rev == spend.rev + 1;
+            return if again { Ok(Written::Done) } else { self.moved(&row) };
         }
-        next.spent = true;
-        next.rev += 1;
-        self.put(&row, &next, row.done)?;
+        self.conn.prepare_cached(sql::SPEND)?.execute([row.seq])?;
         Ok(Written::Done)
     }
 
     /// # Errors
     /// As [`Core::spend`].
-    pub fn settle(&mut self, batch: &[Settle]) -> Result<Vec<Written>> {
+    pub fn settle(&mut self, batch: &[SettleRow]) -> Result<Vec<Written>> {
         batch.iter().map(|one| self.settle_one(one)).collect()
     }
 
-    fn settle_one(&mut self, Settle { next, token }: &Settle) -> Result<Written> {
+    fn settle_one(&mut self, SettleRow { row: new, token }: &SettleRow) -> Result<Written> {
+        let next = &new.next;
         let Some(row) = self.row(next.id)? else { return Ok(Written::Gone) };
         let done = Done { token: *token, rev: next.rev };
         if row.done == done {
             return Ok(Written::Done);
         }
-        if self.claimed(next.id)?.is_none_or(|claim| claim.token != *token) {
+        if !row.held_by(*token) {
             return Ok(Written::Stale);
         }
         if !row.precedes(next) || !keeps_fence(next, row.fence) {
-            return row.moved();
+            return self.moved(&row);
         }
-        self.put(&row, next, done)?;
+        self.put(&row, new, done)?;
         if !matches!(next.state, State::Sending { .. }) {
             self.end_claim(next.id)?;
         }
@@ -107,41 +138,45 @@ impl Core {
 
     /// # Errors
     /// As [`Core::spend`].
-    pub fn apply(&mut self, batch: &[Delivery]) -> Result<Vec<Written>> {
+    pub fn apply(&mut self, batch: &[NextRow]) -> Result<Vec<Written>> {
         batch.iter().map(|one| self.apply_one(one)).collect()
     }
 
-    fn apply_one(&mut self, next: &Delivery) -> Result<Written> {
+    fn apply_one(&mut self, new: &NextRow) -> Result<Written> {
+        let next = &new.next;
         let Some(row) = self.row(next.id)? else { return Ok(Written::Gone) };
         // Without a claim nobody may end one, nor make one up.
         let held = row.state == StateName::Sending;
         let sending = matches!(next.state, State::Sending { .. });
         if !row.precedes(next) || held != sending || !keeps_fence(next, row.fence) {
-            return row.same_or_moved(next);
+            // After a lost reply the same write finds itself stored already.
+            let stored = self.stored(&row)?;
+            return Ok(if stored == *next { Written::Done } else { Written::Moved(Box::new(stored)) });
         }
-        self.put(&row, next, row.done)?;
+        self.put(&row, new, row.done)?;
         Ok(Written::Done)
     }
 
     /// # Errors
     /// As [`Core::spend`].
-    pub fn reclaim(&mut self, now: UnixMs, batch: &[Reclaim]) -> Result<Vec<Written>> {
+    pub fn reclaim(&mut self, now: UnixMs, batch: &[ReclaimRow]) -> Result<Vec<Written>> {
         batch.iter().map(|one| self.reclaim_one(now, one)).collect()
     }
 
-    fn reclaim_one(&mut self, now: UnixMs, Reclaim { next, seen }: &Reclaim) -> Result<Written> {
+    fn reclaim_one(&mut self, now: UnixMs, ReclaimRow { row: new, seen }: &ReclaimRow) -> Result<Written> {
+        let next = &new.next;
         let Some(row) = self.row(next.id)? else { return Ok(Written::Gone) };
-        let Some(claim) = self.claimed(next.id)? else {
+        let Some(claim) = &row.claim else {
             // The reply to the same reclaim was lost, or it was settled.
-            return Ok(if row.delivery()? == *next { Written::Done } else { Written::Stale });
+            return Ok(if self.stored(&row)? == *next { Written::Done } else { Written::Stale });
         };
         if claim.token != seen.token || claim.lease_until != seen.lease_until.0 || claim.lease_until > now.0 {
             return Ok(Written::Stale);
         }
         if !row.precedes(next) || matches!(next.state, State::Sending { .. }) {
-            return row.moved();
+            return self.moved(&row);
         }
-        self.put(&row, next, row.done)?;
+        self.put(&row, new, row.done)?;
         self.end_claim(next.id)?;
         Ok(Written::Done)
     }
@@ -149,7 +184,14 @@ impl Core {
     fn row(&self, id: DeliveryId) -> Result<Option<Row>> {
         let mut statement = self.conn.prepare_cached(sql::DELIVERY_BY_ID)?;
         let found = statement.query_row([delivery_key(&id)], |row| {
-            let token = Token { fence: unsigned(row.get(6)?), nonce: unsigned(row.get(7)?) };
+            let done = Token { fence: unsigned(row.get(7)?), nonce: unsigned(row.get(8)?) };
+            let claim = match row.get::<_, Option<i64>>(10)? {
+                None => None,
+                Some(fence) => Some(Claimed {
+                    token: Token { fence: unsigned(fence), nonce: unsigned(row.get(11)?) },
+                    lease_until: row.get(12)?,
+                }),
+            };
             Ok(Row {
                 seq: row.get(0)?,
                 siblings: row.get(1)?,
@@ -157,20 +199,21 @@ impl Core {
                 state: row.get::<_, Named>(3)?.0,
                 rev: unsigned(row.get(4)?),
                 fence: unsigned(row.get(5)?),
-                done: Done { token, rev: unsigned(row.get(8)?) },
-                body: row.get(9)?,
+                spent: row.get(6)?,
+                done: Done { token: done, rev: unsigned(row.get(9)?) },
+                claim,
             })
         });
         Ok(found.optional()?)
     }
 
-    fn claimed(&self, id: DeliveryId) -> Result<Option<Claimed>> {
-        let mut statement = self.conn.prepare_cached(sql::CLAIM_OF)?;
-        let found = statement.query_row([delivery_key(&id)], |row| {
-            let token = Token { fence: unsigned(row.get(0)?), nonce: unsigned(row.get(1)?) };
-            Ok(Claimed { token, lease_until: row.get(2)? })
-        });
-        Ok(found.optional()?)
+    fn stored(&self, row: &Row) -> Result<Delivery> {
+        let mut statement = self.conn.prepare_cached(sql::DELIVERY_BY_SEQ)?;
+        statement.query_row([row.seq], Stored::of)?.read()
+    }
+
+    fn moved(&self, row: &Row) -> Result<Written> {
+        Ok(Written::Moved(Box::new(self.stored(row)?)))
     }
 
     fn end_claim(&self, id: DeliveryId) -> Result<()> {
@@ -179,7 +222,8 @@ impl Core {
     }
 
     /// Writes `next` over `row`, with everything that follows from it.
-    fn put(&mut self, row: &Row, next: &Delivery, done: Done) -> Result<()> {
+    fn put(&mut self, row: &Row, new: &NextRow, done: Done) -> Result<()> {
+        let next = &new.next;
         let lane = self.lane(&next.lane)?;
         let columns = Columns::of(next);
         self.conn.prepare_cached(sql::PUT_DELIVERY)?.execute(params![
@@ -189,12 +233,13 @@ impl Core {
             columns.alone,
             columns.due_at,
             signed(next.rev),
+            next.spent,
             signed(done.token.fence),
             signed(done.token.nonce),
             signed(done.rev),
             columns.ended_at,
             columns.receipt_until,
-            rows::text(next)?,
+            new.body,
         ])?;
         self.count_state(row.lane, row.state, -1);
         self.count_state(lane, columns.state, 1);
@@ -203,7 +248,7 @@ impl Core {
     }
 
     /// Brings the notification's own columns to what its deliveries come to after `written`.
-    pub(super) fn roll_up(&self, seq: i64, siblings: i64, written: &Delivery) -> Result<()> {
+    fn roll_up(&self, seq: i64, siblings: i64, written: &Delivery) -> Result<()> {
         let notification = seq / schema::SLOTS;
         let states: Vec<(StateName, Option<i64>)> = if siblings == 1 {
             vec![(written.state.name(), written.ended_at.map(|at| at.0))]

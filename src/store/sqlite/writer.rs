@@ -1,5 +1,6 @@
-//! The thread that owns the core. What has queued up while one transaction was being made durable
-//! goes into the next together: one fsync for all, and nobody is answered before it.
+//! The thread that owns the core. What has queued up while one transaction was written goes into the
+//! next together. It waits for no disk: answers that must not be given before the log is there are
+//! handed to the syncer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,41 +11,87 @@ use tokio::sync::{mpsc, oneshot};
 use super::core::{Core, Result};
 use super::due::DueSignal;
 use super::file::DatabaseFile;
+use super::syncer::Syncing;
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 
 /// Most operations in one transaction.
 const MOST_TOGETHER: usize = 256;
 
-/// Tells the caller how it went, once that is known: `Err` where the transaction was not kept.
-type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+/// When a write is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// Once a power cut cannot take it back.
+    OnDisk,
+    /// Once a crash of this process cannot; on the disk a moment later, and before anything that was
+    /// written after it. For writes whose loss leaves a claim standing, which then lapses.
+    Committed,
+}
 
 /// A verb and where its result goes.
 pub trait Operation: Send {
-    /// Runs it. The answer is held back until the transaction is durable.
-    fn run(self: Box<Self>, core: &mut Core, now: UnixMs) -> Answer;
-    fn refuse(self: Box<Self>, error: StoreError);
+    /// Runs it and keeps its result. Run again after the transaction was rolled back.
+    ///
+    /// # Errors
+    /// Its own: nothing of it may be kept then.
+    fn run(&mut self, core: &mut Core, now: UnixMs) -> Result<()>;
+
+    /// Runs it so that its failure takes no neighbour with it.
+    fn run_guarded(&mut self, core: &mut Core, now: UnixMs);
+
+    fn answered(&self) -> Answered;
+
+    /// Answers: with its result where the transaction was `kept`.
+    fn finish(self: Box<Self>, kept: Result<()>);
 }
 
 pub struct Write<T, F> {
-    pub verb: F,
-    pub reply: oneshot::Sender<Result<T>>,
+    verb: F,
+    answered: Answered,
+    reply: oneshot::Sender<Result<T>>,
+    done: Option<Result<T>>,
+}
+
+impl<T, F> Write<T, F> {
+    pub const fn new(answered: Answered, verb: F, reply: oneshot::Sender<Result<T>>) -> Self {
+        Self { verb, answered, reply, done: None }
+    }
 }
 
 impl<T, F> Operation for Write<T, F>
 where
     T: Send + 'static,
-    F: FnOnce(&mut Core, UnixMs) -> Result<T> + Send + 'static,
+    F: Fn(&mut Core, UnixMs) -> Result<T> + Send + 'static,
 {
-    fn run(self: Box<Self>, core: &mut Core, now: UnixMs) -> Answer {
-        let Self { verb, reply } = *self;
-        let done = core.operation(|core| verb(core, now));
-        Box::new(move |kept| answer(reply, done.and_then(|done| kept.map(|()| done))))
+    fn run(&mut self, core: &mut Core, now: UnixMs) -> Result<()> {
+        let done = (self.verb)(core, now);
+        let failed = done.as_ref().err().cloned();
+        self.done = Some(done);
+        failed.map_or(Ok(()), Err)
     }
 
-    fn refuse(self: Box<Self>, error: StoreError) {
-        answer(self.reply, Err(error));
+    fn run_guarded(&mut self, core: &mut Core, now: UnixMs) {
+        self.done = Some(core.operation(|core| (self.verb)(core, now)));
     }
+
+    fn answered(&self) -> Answered {
+        self.answered
+    }
+
+    fn finish(self: Box<Self>, kept: Result<()>) {
+        let Self { reply, done, .. } = *self;
+        let with = match done {
+            // Its own failure says more than what became of the transaction.
+            Some(Err(own)) => Err(own),
+            Some(Ok(done)) => kept.map(|()| done),
+            None => Err(kept.err().unwrap_or_else(given_up)),
+        };
+        answer(reply, with);
+    }
+}
+
+fn given_up() -> StoreError {
+    StoreError::Unavailable("it gave the operation up".into())
 }
 
 /// A caller that is gone is no loss: what was written stands, and its repeat finds it.
@@ -58,18 +105,28 @@ pub enum Command {
     Close,
 }
 
+/// Operations of one transaction, in order.
+pub type Together = Vec<Box<dyn Operation>>;
+
 pub struct Writer {
     core: Core,
     file: Arc<DatabaseFile>,
     clock: Arc<dyn Clock>,
     due: Arc<DueSignal>,
+    syncing: Syncing,
     /// The connection failed: it is made anew before the next transaction.
     broken: bool,
 }
 
 impl Writer {
-    pub fn new(core: Core, file: Arc<DatabaseFile>, clock: Arc<dyn Clock>, due: Arc<DueSignal>) -> Self {
-        Self { core, file, clock, due, broken: false }
+    pub fn new(
+        core: Core,
+        file: Arc<DatabaseFile>,
+        clock: Arc<dyn Clock>,
+        due: Arc<DueSignal>,
+        syncing: Syncing,
+    ) -> Self {
+        Self { core, file, clock, due, syncing, broken: false }
     }
 
     /// Until it is closed, or nobody is left to send anything.
@@ -92,39 +149,77 @@ impl Writer {
         self.core.checkpoint();
     }
 
-    fn together(&mut self, operations: Vec<Box<dyn Operation>>) {
+    fn together(&mut self, mut operations: Together) {
         if let Err(error) = self.connect().and_then(|()| self.core.begin()) {
             self.broken = true;
-            operations.into_iter().for_each(|operation| operation.refuse(error.clone()));
+            refuse(operations, &error);
             return;
         }
-        let (core, clock) = (&mut self.core, &self.clock);
         // A panic gives up all of the transaction: what the core knows of it is not to be trusted.
-        // The callers find their replies dropped.
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            operations.into_iter().map(|operation| operation.run(core, clock.now())).collect::<Vec<Answer>>()
-        }));
-        let Ok(answers) = ran else {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_all(&mut operations)));
+        if let Err(error) = ran.unwrap_or_else(|_| Err(given_up())) {
             self.core.rollback();
+            refuse(operations, &error);
             return;
-        };
+        }
         let given_up = self.core.given_up();
         let kept = self.core.commit();
         self.broken = kept.is_err() && !given_up;
-        if matches!(kept, Ok(true)) {
-            self.due.raise();
+        match kept {
+            Ok(due) => {
+                if due {
+                    self.due.raise();
+                }
+                self.answer(operations);
+            }
+            Err(error) => refuse(operations, &error),
         }
-        let kept = kept.map(|_| ());
-        answers.into_iter().for_each(|answer| answer(kept.clone()));
         self.core.give_back_pages();
     }
 
+    /// Where one fails, all are run again, each so that it takes no neighbour with it.
+    fn run_all(&mut self, operations: &mut Together) -> Result<()> {
+        let now = self.clock.now();
+        if operations.iter_mut().all(|operation| operation.run(&mut self.core, now).is_ok()) {
+            return Ok(());
+        }
+        self.core.rollback();
+        self.core.begin()?;
+        for operation in operations {
+            operation.run_guarded(&mut self.core, now);
+        }
+        Ok(())
+    }
+
+    fn answer(&self, operations: Together) {
+        let (wait, go): (Together, Together) =
+            operations.into_iter().partition(|operation| operation.answered() == Answered::OnDisk);
+        for operation in go {
+            operation.finish(Ok(()));
+        }
+        // Those for whom nobody waits go to the disk as well.
+        self.syncing.committed(wait);
+    }
+
     fn connect(&mut self) -> Result<()> {
-        if self.broken {
+        let unsynced = self.syncing.failed();
+        if self.broken || unsynced {
             let conn = self.file.reopen()?;
             self.core.replace_connection(conn)?;
+            if unsynced {
+                // What the log says is on the disk no sync can tell any more: the file takes its place.
+                self.core.checkpoint_whole()?;
+            }
+            self.syncing.look_at(Box::new(self.file.log()?));
             self.broken = false;
         }
         Ok(())
+    }
+}
+
+/// None of them happened.
+pub fn refuse(operations: Together, error: &StoreError) {
+    for operation in operations {
+        operation.finish(Err(error.clone()));
     }
 }

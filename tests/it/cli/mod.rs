@@ -1,8 +1,12 @@
 //! The built program, from outside.
 
+mod asking;
+mod keys;
+mod looking;
 mod running;
 mod serving;
 mod settings;
+mod starting;
 mod usage;
 
 use std::path::Path;

@@ -3,6 +3,7 @@
 mod accepting;
 mod access;
 mod acting;
+mod api_keys;
 mod away;
 mod batches;
 mod bed;

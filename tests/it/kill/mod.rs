@@ -1,4 +1,4 @@
-//! The real process, killed.
+//! The real process: killed, stopped, restarted, waiting.
 
 mod graceful;
 mod http;

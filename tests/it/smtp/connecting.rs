@@ -216,7 +216,7 @@ async fn a_certificate_of_nobody_we_trust_or_no_starttls_at_all() {
         let channel = SmtpChannel::new(&with_tls(&stub, &other, scheme)).unwrap();
         let outcome = send(&channel, &outgoing(mail())).await;
         assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::NotAccepted, WhyCode::TlsFailed), "{outcome:?}");
-        assert_eq!(channel.check().await.unwrap_err().code, WhyCode::TlsFailed);
+        assert_eq!(channel.check().await.unwrap_err().why.code, WhyCode::TlsFailed);
         assert_eq!(stub.count("MAIL"), 0);
     }
 }
@@ -246,7 +246,7 @@ async fn every_login_mechanism() {
         assert_eq!(outcome.kind(), OutcomeKind::Accepted, "{auth:?} {outcome:?}");
         assert_eq!(stub.messages()[0].login.as_deref(), Some("shop@example.com"));
         with("päss").check().await.unwrap();
-        assert_eq!(with("wrong").check().await.unwrap_err().code, WhyCode::CredentialRefused, "{auth:?}");
+        assert_eq!(with("wrong").check().await.unwrap_err().why.code, WhyCode::CredentialRefused, "{auth:?}");
         assert!(matches!(send(&with("wrong"), &outgoing(mail())).await, Outcome::Throttled { .. }), "{auth:?}");
     }
 }
@@ -258,6 +258,6 @@ async fn a_check_sends_nothing() {
     stub.wait_until_left().await;
     assert_eq!((stub.count("NOOP"), stub.count("QUIT"), stub.count("MAIL")), (1, 1, 0));
     let busy = SmtpStub::start(Script::default().always(At::Greeting, Act::Reply("554 5.3.2 no".to_owned()))).await;
-    let why = channel(&busy).check().await.unwrap_err();
+    let why = channel(&busy).check().await.unwrap_err().why;
     assert_eq!((why.code, why.answer.as_deref()), (WhyCode::Unreachable, Some("554 5.3.2 no")));
 }
