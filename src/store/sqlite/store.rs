@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use async_trait::async_trait;
-use belfry_domain::notification::Record;
+use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::accept::NewRows;
@@ -95,6 +95,10 @@ impl<S: Shell> Deliveries for Store<S> {
     async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>> {
         let owner = owner.clone();
         self.shell.read(move |reads, _| reads.read_by_delivery(&owner, id)).await
+    }
+
+    async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>> {
+        self.shell.read(move |reads, _| reads.tombstone(id)).await
     }
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {

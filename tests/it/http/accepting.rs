@@ -270,6 +270,23 @@ async fn what_is_remembered_after_the_record_is_its_end() {
 }
 
 #[tokio::test]
+async fn a_repeat_that_could_no_longer_be_asked_for_is_known_after_its_record_is_gone() {
+    let bed = Bed::new().await;
+    let mut body = mail();
+    body["expires_at"] = json!(rfc3339(bed.clock.now().plus(Duration::from_secs(60))));
+    let first = bed.send("k", &body).await;
+    bed.work(called(accepted)).await;
+    bed.clock.forward(4 * DAY);
+    let ask = PurgeAsk { now: bed.clock.now(), keep_record: Duration::ZERO, limit: 100 };
+    assert_eq!(bed.store.purge(ask).await.unwrap().records, 1);
+    let again = bed.send("k", &body).await;
+    assert_eq!((again.status.as_u16(), again.replayed()), (202, true));
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    body["reference"] = json!("another");
+    assert_eq!(bed.send("k", &body).await.problem(), (422, "invalid".into()));
+}
+
+#[tokio::test]
 async fn a_trace_is_kept_where_it_is_one() {
     let bed = Bed::new().await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
