@@ -248,6 +248,11 @@ impl<'a> Work<'a> {
 
     fn note_health(&self, provider: &str, outcome: &Outcome) {
         let shared = self.shared;
+        // A call that began before a reload says nothing of what was put in its place.
+        let current = shared.policy().providers.get(provider).map(|now| now.channel.clone());
+        if !current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel)) {
+            return;
+        }
         let provider = provider.to_owned();
         match shared.health.record(&provider, outcome, shared.deps.clock.boot()) {
             Change::None => return,

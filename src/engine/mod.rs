@@ -162,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// Calls under way.
+    /// Claims in hand: calls under way, and those that are next.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.shared.permits.in_flight()

@@ -334,11 +334,12 @@ impl Draft<'_> {
     }
 
     fn throttled(&mut self, after: Duration, scope: ThrottleScope) {
-        let wait = retry::wait(&self.class.retry, 1, Some(after), self.env.jitter);
-        let why = match scope {
-            ThrottleScope::Recipient | ThrottleScope::Provider => DeferWhy::Pace,
-            ThrottleScope::Credential => DeferWhy::Breaker,
+        // Behind a refused login the circuit keeps the time, and a reload with the right one ends it.
+        let (asked, why) = match scope {
+            ThrottleScope::Recipient | ThrottleScope::Provider => (Some(after), DeferWhy::Pace),
+            ThrottleScope::Credential => (None, DeferWhy::Breaker),
         };
+        let wait = retry::wait(&self.class.retry, 1, asked, self.env.jitter);
         self.put_off(self.env.now.plus(wait), why);
     }
 

@@ -53,7 +53,7 @@ fn find_asks_by_address_reference_and_group_and_goes_on_by_cursor() {
     assert_eq!(found(&["--group", "mail", "--limit", "1", "--cursor", cursor]), [ann]);
     assert_eq!(run(dir, &["find", "--reference", "crm-8"], &[]).out, "nothing found\n");
     let odd = run(dir, &["find", "--state", "lost"], &[]);
-    assert!(odd.code == 1 && odd.err.contains("--state: must be a state"), "{odd:?}");
+    assert!(odd.code == 1 && odd.err.contains("--state: must be one of scheduled, queued"), "{odd:?}");
 }
 
 #[test]

@@ -8,3 +8,4 @@ mod reconcile;
 mod server;
 mod sink;
 mod stopped;
+mod waiting;
