@@ -139,7 +139,7 @@ impl Told<'_> {
         json!({
             "address": running.address.to_string(),
             "api": format!("{}/v1", self.url),
-            "dashboard": format!("{}/admin", self.url),
+            "outbox": format!("{}/admin", self.url),
             "api_key": self.key,
             "api_key_file": self.file,
         })
@@ -166,7 +166,7 @@ impl Told<'_> {
             (None, None) => (" (with your key in BELFRY_API_KEY)", "$BELFRY_API_KEY".to_owned()),
         };
         format!(
-            "{}\n\n  Dashboard  {url}/admin\n  API        {url}/v1   (described at {url}/docs)\n{key_line}\n\
+            "{}\n\n  Outbox     {url}/admin\n  API        {url}/v1   (described at {url}/docs)\n{key_line}\n\
              Send something, as often as you like; it goes out once{before}:\n\n{}\n\n",
             strong(concat!("Belfry ", env!("CARGO_PKG_VERSION"), " is up.")),
             curl(url, &bearer),
