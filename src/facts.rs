@@ -2,6 +2,7 @@
 //! logs and counts. Labels come from enums and configured names; never a recipient, an id or a
 //! provider's words.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::ports::deliveries::Depths;
@@ -33,6 +34,7 @@ pub enum Fact {
     },
     /// A step's own fact, after its write.
     Stepped {
+        notification: NotificationId,
         delivery: DeliveryId,
         class: String,
         channel: ChannelKind,
@@ -41,6 +43,7 @@ pub enum Fact {
     },
     /// A settle was refused by the fence.
     SettleRefused {
+        notification: NotificationId,
         delivery: DeliveryId,
         outcome: OutcomeKind,
     },
@@ -70,6 +73,24 @@ pub enum Fact {
         records: u32,
         tombstones: u32,
     },
+    /// The server answers requests.
+    Started(Box<Start>),
+    /// Somebody asked the server to end.
+    EndAsked {
+        /// `SIGTERM` or `SIGINT`.
+        signal: &'static str,
+    },
+    /// It takes no more requests and claims; `calls` to providers are still open.
+    Draining {
+        calls: usize,
+        grace: Duration,
+    },
+    /// Everything is written down and the store let go of. `broken_off`: calls still open when the
+    /// grace ran out.
+    Stopped {
+        took: Duration,
+        broken_off: usize,
+    },
     Reloaded,
     ReloadRefused {
         problem: String,
@@ -80,6 +101,21 @@ pub enum Fact {
         status: u16,
         took: Duration,
     },
+}
+
+/// What a server runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    pub version: &'static str,
+    pub listen: SocketAddr,
+    /// `sqlite`, or `memory`.
+    pub store: &'static str,
+    /// The configuration file, where one was given.
+    pub config: Option<String>,
+    /// By their configured names; empty: everything goes to the outbox.
+    pub providers: Vec<String>,
+    /// Where the first API key was left, where this start made one and left it.
+    pub key_file: Option<String>,
 }
 
 /// Takes facts. One real implementation (log and metrics) and the simulation's.

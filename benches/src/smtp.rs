@@ -16,7 +16,7 @@ use belfry::engine::{Deps, Engine, Made, Render, RenderFault, Settings};
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::channel::{Call, Channel, LeaseGate};
 use belfry::ports::clock::Clock;
-use belfry::ports::deliveries::{Deliveries, MOST_ITEMS};
+use belfry::ports::deliveries::{Deliveries, MOST_ITEMS, NewNotification};
 use belfry::ports::message::{Address, Outgoing, Rendered};
 use belfry::ports::policy::{OUTBOX, Policy, Provider};
 use belfry::store::sqlite::SqliteStore;
@@ -43,8 +43,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     let mut once = row("delivered by SMTP, at most once ÷ bare loop, same sender", "mails/s", 0.45, 0.55);
     for _ in 0..plan.rounds {
         let pipelined = pipelined(&sink).await?;
+        sender.rounds.push((sent(&sink).await?, pipelined));
         let bare = bare(&sink).await?;
-        sender.rounds.push((bare, pipelined));
         delivered.rounds.push((end_to_end(&sink, Order::SendThenRecord).await?, bare));
         once.rounds.push((end_to_end(&sink, Order::RecordThenSend).await?, bare));
     }
@@ -69,7 +69,8 @@ fn channel(sink: &Sink) -> Result<SmtpChannel> {
 }
 
 async fn pipelined(sink: &Sink) -> Result<f64> {
-    let out = outgoing(0)?;
+    let content = Content::built_in().ok().context("the templates")?;
+    let out = outgoing(&content, &planned(0, MachineClock.now(), Duration::ZERO, PROVIDER))?;
     let mail = channel(sink)?.build(&out).context("the mail")?;
     let body = String::from_utf8(mail.bytes)?;
     let started = Instant::now();
@@ -84,10 +85,12 @@ async fn pipelined(sink: &Sink) -> Result<f64> {
     Ok(rate(started))
 }
 
-/// Nothing but the sender: no claim, no record.
-async fn bare(sink: &Sink) -> Result<f64> {
+/// Nothing but the sender: messages made beforehand.
+async fn sent(sink: &Sink) -> Result<f64> {
+    let content = Content::built_in().ok().context("the templates")?;
+    let made = |at| outgoing(&content, &planned(at, MachineClock.now(), Duration::ZERO, PROVIDER));
+    let all: Vec<Outgoing> = (0..MESSAGES).map(made).collect::<Result<_>>()?;
     let channel = Arc::new(channel(sink)?);
-    let all: Vec<Outgoing> = (0..MESSAGES).map(outgoing).collect::<Result<_>>()?;
     let started = Instant::now();
     let mut workers = JoinSet::new();
     for share in all.chunks(MESSAGES / CONNECTIONS) {
@@ -95,6 +98,30 @@ async fn bare(sink: &Sink) -> Result<f64> {
         workers.spawn(async move {
             for out in &share {
                 let outcome = channel.send(out, &Call::new(Arc::new(Always))).await;
+                ensure!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
+            }
+            Ok(())
+        });
+    }
+    while let Some(done) = workers.join_next().await {
+        done??;
+    }
+    Ok(rate(started))
+}
+
+/// Makes each message from the same inputs and sends it: no claim, no record.
+async fn bare(sink: &Sink) -> Result<f64> {
+    let channel = Arc::new(channel(sink)?);
+    let content = Arc::new(Content::built_in().ok().context("the templates")?);
+    let all: Vec<NewNotification> =
+        (0..MESSAGES).map(|at| planned(at, MachineClock.now(), Duration::ZERO, PROVIDER)).collect();
+    let started = Instant::now();
+    let mut workers = JoinSet::new();
+    for share in all.chunks(MESSAGES / CONNECTIONS) {
+        let (channel, content, share) = (channel.clone(), content.clone(), share.to_vec());
+        workers.spawn(async move {
+            for new in &share {
+                let outcome = channel.send(&outgoing(&content, new)?, &Call::new(Arc::new(Always))).await;
                 ensure!(matches!(outcome, Outcome::Accepted { .. }), "{outcome:?}");
             }
             Ok(())
@@ -115,11 +142,9 @@ impl LeaseGate for Always {
     }
 }
 
-fn outgoing(number: usize) -> Result<Outgoing> {
-    let new = planned(number, MachineClock.now(), Duration::ZERO, PROVIDER);
+fn outgoing(content: &Content, new: &NewNotification) -> Result<Outgoing> {
     let delivery: &Delivery = &new.deliveries[0];
     let inputs: Inputs = serde_json::from_str(&new.inputs)?;
-    let content = Content::built_in().ok().context("the templates")?;
     let (_, address) = inputs.to.slots(ChannelKind::Email).remove(0);
     Ok(Outgoing {
         channel: ChannelKind::Email,
@@ -133,7 +158,7 @@ fn outgoing(number: usize) -> Result<Outgoing> {
         created_at: new.notification.created_at,
         expires_at: delivery.expires_at,
         address,
-        message: rendered(&content, &inputs, "to")?,
+        message: rendered(content, &inputs, "to")?,
         collapse: None,
     })
 }
@@ -163,7 +188,7 @@ async fn end_to_end(sink: &Sink, order: Order) -> Result<f64> {
     let folder = tempfile::tempdir_in(crate::child::target())?;
     let clock = Arc::new(MachineClock);
     let store = filled(&folder.path().join("belfry.db"), &clock).await?;
-    let provider = Provider { channel: Arc::new(channel(sink)?), concurrency: 64 };
+    let provider = Provider { channel: Arc::new(channel(sink)?), concurrency: u16::try_from(CONNECTIONS)? };
     let policy = Policy {
         classes: BTreeMap::from([("receipt".to_owned(), class(order))]),
         providers: BTreeMap::from([(PROVIDER.to_owned(), provider.clone()), (OUTBOX.to_owned(), provider)]),

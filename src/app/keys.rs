@@ -26,7 +26,8 @@ pub async fn first(config: &Config, stores: &Stores, clock: &dyn Clock) -> anyho
         part.copy_from_slice(&roll[..part.len()]);
     }
     let key = keys::mint(ENVIRONMENT, random);
-    let stored = ApiKey { created_at: clock.now(), ..described(keys::hash(&key)) };
+    let name = Some("the first key".to_owned());
+    let stored = ApiKey { name, created_at: clock.now(), ..described(keys::hash(&key)) };
     stores.api_keys.create(stored).await.context("storing the first API key")?;
     Ok(Some(key))
 }
@@ -40,11 +41,13 @@ pub fn bootstrap(config: &Config) -> Option<ApiKey> {
 fn described(hash: String) -> ApiKey {
     ApiKey {
         id: keys::public_id(&hash),
+        name: None,
         tenant: TENANT.into(),
         environment: ENVIRONMENT.into(),
         namespace: NAMESPACE.into(),
         can: vec![Can::Send, Can::Read, Can::Admin],
         hash,
+        operator: true,
         created_at: belfry_domain::UnixMs(0),
         revoked_at: None,
     }

@@ -7,23 +7,24 @@ pub mod render;
 mod stores;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, ConfigErrors};
-use crate::content::Content;
+use crate::config::{Config, ConfigErrors, Problem, StoreKind};
+use crate::content::{Content, TemplateProblem};
 use crate::engine::{self, Engine};
-use crate::facts::{Fact, FactSink};
+use crate::facts::{Fact, FactSink, Start};
 use crate::http::server::{Server, ServerLimits};
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts};
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
-use crate::ports::clock::Dice;
+use crate::ports::clock::{Clock, Dice};
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
@@ -83,7 +84,10 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         address.set_port(port);
     }
     // First of all: an address that is taken must not cost a look into the store.
-    let listener = TcpListener::bind(address).await.with_context(|| format!("http.listen: {address}"))?;
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => return Err(no_listener(&config, options, address, error).await),
+    };
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config)));
@@ -129,14 +133,57 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     })
 }
 
+/// Why nothing listens at `address`. Who starts a second server in the same folder meets the first
+/// one's address before its store.
+async fn no_listener(
+    config: &Config,
+    options: StartOptions,
+    address: SocketAddr,
+    error: std::io::Error,
+) -> anyhow::Error {
+    if error.kind() != std::io::ErrorKind::AddrInUse {
+        return anyhow::Error::new(error).context(format!("http.listen: {address}"));
+    }
+    let held = !options.ephemeral
+        && match probe::open_store(config) {
+            Ok(stores) => {
+                stores.close().await;
+                false
+            }
+            Err(found) => matches!(found, probe::NoStore::Held),
+        };
+    if held {
+        let path = config.store.sqlite.path.display();
+        return anyhow::anyhow!(
+            "Belfry runs here already: another one has {path} open and {address} is in use. Stop it, or give this one \
+             a store of its own (store.sqlite.path) and another port (--port)"
+        );
+    }
+    anyhow::anyhow!("http.listen: {address} is in use by another program; choose another one, or give --port")
+}
+
+/// Checks what a configuration's own checks cannot see, without opening or connecting anything: what
+/// this lets through, [`start`] takes.
+///
+/// # Errors
+/// Every problem, by key.
+pub fn check(config: &Config) -> Result<(), ConfigErrors> {
+    load_content(config).map(drop)
+}
+
 fn names(config: &Config) -> Names {
     Names::new(config.classes.keys().map(String::as_str), config.provider_names())
 }
 
-fn load_content(config: &Config) -> anyhow::Result<Content> {
+fn load_content(config: &Config) -> Result<Content, ConfigErrors> {
+    let key = "templates.path";
+    let place = config.templates.path.display();
     Content::load_or_built_in(&config.templates.path).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("templates.path: {}\n{}", config.templates.path.display(), lines.join("\n"))
+        let one = |problem: TemplateProblem| {
+            let what = format!("{place}/{}", problem.to_string().trim_start_matches('/'));
+            Problem { key: key.to_owned(), origin: config.origin(key), what }
+        };
+        ConfigErrors { problems: problems.into_iter().map(one).collect() }
     })
 }
 
@@ -179,6 +226,7 @@ impl Parts {
             policy: Arc::new(move || policy.borrow().clone()),
         };
         let recorder = self.recorder.clone();
+        let policy = self.policy.subscribe();
         Ok(Deps {
             intake: Arc::new(Intake::new(ports, &secret)),
             deliveries: self.stores.deliveries.clone(),
@@ -187,9 +235,11 @@ impl Parts {
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),
             clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
             facts: self.recorder.clone(),
             metrics: Arc::new(move || recorder.exposition()),
             bootstrap: keys::bootstrap(config),
+            environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
             public_url: config.public_url(address),
             durability: self.stores.durability.into(),
             drain: drain.clone(),
@@ -268,15 +318,42 @@ impl RunningApp {
         Ok(())
     }
 
+    /// Tells that requests are answered, and on what. `key_file`: where the first key was left.
+    pub fn tell_started(&self, config_file: Option<&Path>, key_file: Option<&Path>) {
+        let shown = |path: &Path| path.display().to_string();
+        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match config.store.kind {
+            StoreKind::Sqlite if self.stores.are_in_memory() => "memory",
+            StoreKind::Sqlite => "sqlite",
+        };
+        self.recorder.record(&Fact::Started(Box::new(Start {
+            version: env!("CARGO_PKG_VERSION"),
+            listen: self.address,
+            store,
+            config: config_file.map(shown),
+            providers: config.providers.keys().cloned().collect(),
+            key_file: key_file.map(shown),
+        })));
+    }
+
+    /// Tells that somebody asked for the end; [`Self::stop`] follows.
+    pub fn tell_end_asked(&self, signal: &'static str) {
+        self.recorder.record(&Fact::EndAsked { signal });
+    }
+
     /// Stops taking requests and claims, lets what is open finish within the grace, breaks off the
     /// rest, writes everything down and lets go of the store.
     pub async fn stop(mut self) {
+        let began = MachineClock.boot();
+        self.recorder.record(&Fact::Draining { calls: self.engine.in_flight(), grace: self.grace });
         self.drain.begin();
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             (&mut self.serving).await.ok();
         });
+        let broken_off = self.engine.in_flight();
         self.tasks.end().await;
         self.stores.close().await;
+        self.recorder.record(&Fact::Stopped { took: MachineClock.boot().saturating_sub(began), broken_off });
     }
 }

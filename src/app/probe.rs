@@ -1,5 +1,6 @@
 //! What the commands look at without a server: the store's keys, and whether things are in reach.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Stores;
@@ -15,8 +16,8 @@ pub enum NoStore {
     #[error("a running server holds the store")]
     Held,
     /// Nobody has started a server here.
-    #[error("there is no store yet; `belfry serve` makes it")]
-    Absent,
+    #[error("there is no store yet at {}; `belfry serve` makes it", .0.display())]
+    Absent(PathBuf),
     #[error("{0:#}")]
     Broken(anyhow::Error),
 }
@@ -27,7 +28,9 @@ pub enum NoStore {
 /// [`NoStore`], by what to do about it.
 pub fn open_store(config: &Config) -> Result<Stores, NoStore> {
     match config.store.kind {
-        StoreKind::Sqlite if !config.store.sqlite.path.exists() => return Err(NoStore::Absent),
+        StoreKind::Sqlite if !config.store.sqlite.path.exists() => {
+            return Err(NoStore::Absent(config.store.sqlite.path.clone()));
+        }
         StoreKind::Sqlite => {}
     }
     Stores::open(config, false, Arc::new(MachineClock)).map_err(|error| match error.downcast_ref::<OpenError>() {
@@ -45,9 +48,11 @@ pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
         ProviderConfig::Outbox(_) => Ok("keeps messages here".into()),
         ProviderConfig::Smtp(smtp) => {
             let channel = SmtpChannel::new(smtp).map_err(|error| error.to_string())?;
+            let place = channel.place();
             match channel.check().await {
-                Ok(()) => Ok("answers and takes our login".into()),
-                Err(why) => Err(why.words()),
+                Ok(()) if smtp.password.is_some() => Ok(format!("{place} answers and takes our login")),
+                Ok(()) => Ok(format!("{place} answers; no login is configured")),
+                Err(problem) => Err(format!("{place}: {problem}")),
             }
         }
     }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::channel::outbox::OutboxChannel;
-use crate::channel::smtp::SmtpChannel;
-use crate::config::{Config, ProviderConfig};
+use crate::channel::smtp::{SmtpChannel, SmtpConfigError};
+use crate::config::{Config, ConfigErrors, Problem, ProviderConfig};
 use crate::ports::channel::{Channel, Receipt};
 use crate::ports::clock::Clock;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
@@ -34,13 +33,24 @@ impl Providers {
     }
 
     /// # Errors
-    /// A provider's settings do not hold together; the key is named.
-    pub fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
+    /// The settings of providers that do not hold together, by key.
+    pub fn policy(&self, config: &Config) -> Result<Policy, ConfigErrors> {
         let parts = config.policy_parts();
         let mut providers = BTreeMap::new();
+        let mut problems = Vec::new();
         for (name, provider) in &config.providers {
-            let built = self.build(config, provider).with_context(|| format!("providers.{name}"))?;
-            providers.insert(name.clone(), built);
+            match self.build(config, provider) {
+                Ok(built) => {
+                    providers.insert(name.clone(), built);
+                }
+                Err(found) => {
+                    let key = format!("providers.{name}.{}", found.key);
+                    problems.push(Problem { origin: config.origin(&key), key, what: found.problem });
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(ConfigErrors { problems });
         }
         providers.insert(OUTBOX.to_owned(), self.outbox_provider(config));
         Ok(Policy {
@@ -52,7 +62,7 @@ impl Providers {
         })
     }
 
-    fn build(&self, config: &Config, provider: &ProviderConfig) -> anyhow::Result<Provider> {
+    fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, SmtpConfigError> {
         match provider {
             ProviderConfig::Smtp(smtp) => {
                 let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp)?);

@@ -55,6 +55,11 @@ impl Stores {
         })
     }
 
+    #[must_use]
+    pub const fn are_in_memory(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// Writes everything back into the main file and lets go of it.
     pub async fn close(&self) {
         if let Some(store) = &self.file {

@@ -1,17 +1,25 @@
-//! `check-config`: what counts and where it came from, or everything that is wrong.
+//! `check-config`: what counts and where it came from, or everything that is wrong: what this lets
+//! through, `serve` takes.
 
 use serde_json::json;
 
 use super::Shell;
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::terminal::{Colour, Format, print, print_json, table};
-use crate::config::{Config, ConfigErrors, Origin, Shown};
+use crate::app;
+use crate::config::{ConfigErrors, Origin, Problem, Shown};
 
 pub fn run(shell: &Shell) -> anyhow::Result<Exit> {
-    match (Config::load(&shell.sources), shell.look.format) {
-        (Ok(config), Format::Table) => print(&drawn(shell, &config.shown()))?,
-        (Ok(config), Format::Json) => print_json(&listed(&config.shown()))?,
-        (Err(errors), Format::Table) => return Err(Failure::new(Exit::Configuration, errors.to_string()).into()),
+    let checked = shell.config().and_then(|config| app::check(&config).map(|()| config));
+    match (checked, shell.look.format) {
+        (Ok(config), Format::Table) => {
+            print(&drawn(shell, &config.shown()))?;
+            for name in &config.unread {
+                print(&format!("note: {name} is not read; keys are overridden by BELFRY__SECTION__KEY\n"))?;
+            }
+        }
+        (Ok(config), Format::Json) => print_json(&listed(&config.shown(), &config.unread))?,
+        (Err(errors), Format::Table) => return Err(errors.into()),
         (Err(errors), Format::Json) => {
             print_json(&refused(&errors))?;
             return Ok(Exit::Configuration);
@@ -26,16 +34,17 @@ fn drawn(shell: &Shell, shown: &[Shown]) -> String {
         origin => shell.look.paint(Colour::Green, &origin.to_string()),
     };
     let rows: Vec<Vec<String>> =
-        shown.iter().map(|one| vec![one.key.clone(), one.value.clone(), origin(one)]).collect();
+        shown.iter().map(|one| vec![one.key.clone(), one.value.to_string(), origin(one)]).collect();
     table(&shell.look, &["KEY", "VALUE", "FROM"], &rows)
 }
 
-fn listed(shown: &[Shown]) -> serde_json::Value {
-    let one = |one: &Shown| json!({ "key": one.key, "value": one.value, "from": one.origin.to_string() });
-    json!({ "ok": true, "settings": shown.iter().map(one).collect::<Vec<_>>() })
+fn listed(shown: &[Shown], unread: &[String]) -> serde_json::Value {
+    let one = |one: &Shown| json!({ "key": one.key, "value": one.value.json(), "from": one.origin.to_string() });
+    json!({ "ok": true, "settings": shown.iter().map(one).collect::<Vec<_>>(), "unread_variables": unread })
 }
 
 fn refused(errors: &ConfigErrors) -> serde_json::Value {
-    let one = |problem: &crate::config::Problem| json!({ "key": problem.key, "problem": problem.what, "from": problem.origin.to_string() });
+    let one =
+        |problem: &Problem| json!({ "key": problem.key, "problem": problem.what, "from": problem.origin.to_string() });
     json!({ "ok": false, "problems": errors.problems.iter().map(one).collect::<Vec<_>>() })
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use reqwest::{Method, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit::{Exit, Failure};
@@ -27,6 +28,14 @@ pub struct ServerArgs {
     /// By environment only: on a command line every user of the machine could read it
     #[arg(long, env = "BELFRY_API_KEY", hide = true, hide_env_values = true)]
     api_key: Option<String>,
+}
+
+impl ServerArgs {
+    /// Whether a server was named, rather than to be found on this machine.
+    #[must_use]
+    pub const fn is_given(&self) -> bool {
+        self.server.is_some()
+    }
 }
 
 pub struct Client {
@@ -53,6 +62,10 @@ impl Client {
         let dir = LocalDir::of(config);
         let local = dir.server().unwrap_or_else(|| listener(config));
         let base = args.server.clone().unwrap_or_else(|| local.clone()).trim_end_matches('/').to_owned();
+        if !["http://", "https://"].iter().any(|scheme| base.starts_with(scheme)) {
+            let what = format!("--server (or BELFRY_SERVER): begin with http:// or https://, as in http://{base}");
+            return Err(Failure::new(Exit::Usage, what));
+        }
         let key = match &args.api_key_file {
             Some(path) => {
                 let text = text_file::read(path, text_file::SMALL).map_err(|error| {
@@ -63,7 +76,8 @@ impl Client {
             // The key left here opens the server here; no other server must ever be shown it.
             None => {
                 let here = base == local.trim_end_matches('/');
-                args.api_key.clone().or_else(|| if here { dir.key() } else { None })
+                let operators = || config.bootstrap_key.as_ref().map(|key| key.expose_secret().to_owned());
+                args.api_key.clone().or_else(|| if here { operators().or_else(|| dir.key()) } else { None })
             }
         };
         Self::new(&base, key)
@@ -87,6 +101,17 @@ impl Client {
     #[must_use]
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    #[must_use]
+    pub const fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// # Errors
+    /// The server is away.
+    pub async fn delete(&self, path: &str) -> Result<Answer, Failure> {
+        self.call(Method::DELETE, path, None, None).await
     }
 
     /// # Errors
@@ -149,6 +174,14 @@ impl Answer {
     /// # Errors
     /// The problem in words, with the exit code of its kind.
     pub fn ok(self) -> Result<Self, Failure> {
+        self.ok_by_flags(&|_| None)
+    }
+
+    /// As [`Self::ok`]; `flag_of` knows which flag a field of the request came from.
+    ///
+    /// # Errors
+    /// As [`Self::ok`].
+    pub fn ok_by_flags(self, flag_of: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         if self.status.is_success() {
             return Ok(self);
         }
@@ -160,12 +193,22 @@ impl Answer {
             | StatusCode::REQUEST_TIMEOUT => Exit::RetryLater,
             _ => Exit::Failed,
         };
-        Err(Failure::new(exit, self.problem()))
+        let text = self.problem(flag_of);
+        Err(Failure { exit, text, problem: Some(self.body).filter(Value::is_object) })
+    }
+
+    /// The body as what it should be.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn read<T: DeserializeOwned>(&self, what: &str) -> Result<T, Failure> {
+        serde_json::from_str(&self.text).map_err(|_| {
+            Failure::new(Exit::Failed, format!("the server's answer cannot be read as {what}; is it a Belfry server?"))
+        })
     }
 
     /// An RFC 9457 problem in words, one line for each field at fault.
-    #[must_use]
-    pub fn problem(&self) -> String {
+    fn problem(&self, flag_of: &dyn Fn(&str) -> Option<String>) -> String {
         let word = |key: &str| self.body[key].as_str();
         let mut text = format!("{}: {}", self.status.as_u16(), word("title").unwrap_or("the server refused it"));
         if let Some(detail) = word("detail") {
@@ -173,7 +216,10 @@ impl Answer {
         }
         for field in self.body["errors"].as_array().into_iter().flatten() {
             let word = |key: &str| field[key].as_str().unwrap_or_default();
-            text.push_str(&format!("\n  {}: {}", word("pointer"), word("detail")));
+            let pointer = word("pointer");
+            let place = flag_of(pointer).unwrap_or_else(|| pointer.to_owned());
+            let place = if place.is_empty() { place } else { format!("{place}: ") };
+            text.push_str(&format!("\n  {place}{}", word("detail")));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             text.push_str("\nGive a key by --api-key-file or BELFRY_API_KEY; make one with `belfry keys create`.");

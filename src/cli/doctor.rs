@@ -9,6 +9,7 @@ use super::Shell;
 use super::client::{Client, ServerArgs};
 use super::exit::Exit;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
+use crate::app::Stores;
 use crate::app::probe::{self, NoStore, open_store};
 use crate::config::Config;
 use crate::content::Content;
@@ -18,6 +19,8 @@ use crate::ports::clock::Clock;
 
 /// Under this the store may soon be unable to accept.
 const LITTLE_SPACE: u64 = 1 << 30;
+/// How long a program on this machine may take to take a connection.
+const MOMENT: std::time::Duration = std::time::Duration::from_secs(1);
 /// 2026-01-01: before any release of this program, so a clock that says so is wrong.
 const EARLIEST: i64 = 1_767_225_600_000;
 
@@ -62,21 +65,34 @@ impl Check {
 pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
     let config = shell.config()?;
     let mut checks = vec![configuration(shell, &config)];
-    let server_up = server(&config, &mut checks).await;
+    if !config.unread.is_empty() {
+        let what = format!("not read: {}; keys are overridden by BELFRY__SECTION__KEY", config.unread.join(", "));
+        checks.push(Check::new("environment", Verdict::Note, what));
+    }
+    // The store's own lock says whether a server runs on it; who answers at the address may be another.
+    match open_store(&config) {
+        Err(NoStore::Held) => {
+            checks.push(server(&config).await);
+            let what = format!("{} is held by the running server, as it should be", shown(&config));
+            checks.push(Check::new("store", Verdict::Good, what));
+        }
+        opened => {
+            checks.push(nobody_here(&config).await);
+            checks.push(store(&config, opened).await);
+        }
+    }
     checks.push(folder(&config));
     checks.push(disk(&config));
-    if server_up {
-        let what = "held by the running server, as it should be; readiness made a real write";
-        checks.push(Check::new("store", Verdict::Good, what));
-    } else {
-        checks.push(store(&config).await);
-    }
     checks.push(clock());
     providers(&config, &mut checks).await;
     checks.push(templates(&config));
     printed(&shell.look, &checks)?;
     let found = checks.iter().any(|check| check.verdict == Verdict::Finding);
     Ok(if found { Exit::Findings } else { Exit::Ok })
+}
+
+fn shown(config: &Config) -> std::path::Display<'_> {
+    config.store.sqlite.path.display()
 }
 
 fn printed(look: &Look, checks: &[Check]) -> anyhow::Result<()> {
@@ -97,7 +113,7 @@ fn printed(look: &Look, checks: &[Check]) -> anyhow::Result<()> {
         checks.iter().map(|check| vec![verdict(check), check.name.clone(), check.what.clone()]).collect();
     // Whole sentences: what to do about a finding must not be cut off.
     let whole = Look { width: None, ..*look };
-    print(&table(&whole, &["", "CHECK", "WHAT"], &rows))?;
+    print(&table(&whole, &["VERDICT", "CHECK", "WHAT"], &rows))?;
     Ok(())
 }
 
@@ -109,27 +125,41 @@ fn configuration(shell: &Shell, config: &Config) -> Check {
     Check::new("configuration", Verdict::Good, format!("{} keys from {from}", config.shown().len()))
 }
 
-/// Whether a server runs here.
-async fn server(config: &Config, checks: &mut Vec<Check>) -> bool {
+/// The server that holds the store.
+async fn server(config: &Config) -> Check {
     let asked = match Client::discover(&ServerArgs::default(), config) {
         Ok(client) => client.get("/readyz?verbose").await.map(|answer| (client, answer)),
         Err(failure) => Err(failure),
     };
     match asked {
-        Err(_) => {
-            checks.push(Check::new("server", Verdict::Note, "none runs on this machine"));
-            false
-        }
         Ok((client, answer)) if answer.status.is_success() => {
-            checks.push(Check::new("server", Verdict::Good, format!("ready at {}", client.base())));
-            true
+            let what = format!("ready at {}: it made a real write and read", client.base());
+            Check::new("server", Verdict::Good, what)
         }
         Ok((client, answer)) => {
             let what = format!("{} answers {}: not ready", client.base(), answer.status.as_u16());
-            checks.push(Check::new("server", Verdict::Finding, what));
-            true
+            Check::new("server", Verdict::Finding, what)
+        }
+        Err(failure) => {
+            let what = format!("one holds {}, but does not answer: {failure}", shown(config));
+            Check::new("server", Verdict::Finding, what)
         }
     }
+}
+
+/// Nobody has this store open. Somebody else may have the address.
+async fn nobody_here(config: &Config) -> Check {
+    let listen = config.http.listen;
+    let taken = listen.port() != 0 && std::net::TcpStream::connect_timeout(&listen, MOMENT).is_ok();
+    let what = if taken {
+        format!(
+            "none runs on this store; another program answers at {listen}, so that a start here needs --port or \
+             another http.listen"
+        )
+    } else {
+        "none runs on this store".into()
+    };
+    Check::new("server", Verdict::Note, what)
 }
 
 fn store_folder(config: &Config) -> PathBuf {
@@ -137,18 +167,28 @@ fn store_folder(config: &Config) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// The nearest folder that is there.
+/// The nearest of the folder and those above it that is there.
 fn existing(folder: &Path) -> &Path {
-    folder.ancestors().find(|one| one.is_dir()).unwrap_or(Path::new("."))
+    folder.ancestors().find(|one| !one.as_os_str().is_empty() && one.exists()).unwrap_or(Path::new("."))
 }
 
 fn folder(config: &Config) -> Check {
     let folder = store_folder(config);
     let shown = folder.display();
     if !folder.exists() {
-        return Check::new("folder", Verdict::Note, format!("{shown} is not there yet; the first start makes it"));
+        return match can_be_made(&folder) {
+            Ok(()) => {
+                Check::new("folder", Verdict::Note, format!("{shown} is not there yet; the first start makes it"))
+            }
+            Err(why) => {
+                Check::new("folder", Verdict::Finding, format!("{shown} is not there and cannot be made: {why}"))
+            }
+        };
     }
     let mode = match std::fs::metadata(&folder) {
+        Ok(found) if !found.is_dir() => {
+            return Check::new("folder", Verdict::Finding, format!("{shown} is no folder"));
+        }
         Ok(found) => found.permissions().mode() & 0o777,
         Err(error) => return Check::new("folder", Verdict::Finding, format!("{shown}: {error}")),
     };
@@ -162,6 +202,13 @@ fn folder(config: &Config) -> Check {
     Check::new("folder", Verdict::Good, format!("{shown} is the owner's alone"))
 }
 
+/// Tries it with another name: permissions alone do not tell (of `/proc`, of a read-only mount).
+fn can_be_made(folder: &Path) -> std::io::Result<()> {
+    let trial = existing(folder).join(format!(".belfry-doctor-{}", std::process::id()));
+    std::fs::create_dir(&trial)?;
+    std::fs::remove_dir(&trial)
+}
+
 fn disk(config: &Config) -> Check {
     let folder = store_folder(config);
     let place = existing(&folder);
@@ -169,7 +216,7 @@ fn disk(config: &Config) -> Check {
         Err(error) => Check::new("disk", Verdict::Finding, format!("{}: {error}", place.display())),
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let what = format!("{} MiB free at {}", free >> 20, place.display());
+            let what = format!("{} free at {}", size(free), place.display());
             if free < LITTLE_SPACE {
                 return Check::new("disk", Verdict::Finding, format!("only {what}: a full disk means 503"));
             }
@@ -178,10 +225,28 @@ fn disk(config: &Config) -> Check {
     }
 }
 
-async fn store(config: &Config) -> Check {
-    let stores = match open_store(config) {
+/// `27.3 GiB`.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    // In tenths: whole numbers keep what they say.
+    let mut tenths = u128::from(bytes) * 10 / 1024;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+async fn store(config: &Config, opened: Result<Stores, NoStore>) -> Check {
+    let stores = match opened {
         Ok(stores) => stores,
-        Err(absent @ NoStore::Absent) => return Check::new("store", Verdict::Note, absent.to_string()),
+        Err(absent @ NoStore::Absent(_)) if can_be_made(&config.store.sqlite.path).is_ok() => {
+            return Check::new("store", Verdict::Note, absent.to_string());
+        }
+        Err(NoStore::Absent(path)) => {
+            return Check::new("store", Verdict::Finding, format!("{} cannot be made", path.display()));
+        }
         Err(error) => return Check::new("store", Verdict::Finding, error.to_string()),
     };
     let probed = stores.deliveries.probe().await;
@@ -199,7 +264,9 @@ fn clock() -> Check {
         return Check::new("clock", Verdict::Finding, what);
     }
     let shown = jiff::Timestamp::from_millisecond(now.0).map_or_else(|_| "?".into(), |at| at.to_string());
-    Check::new("clock", Verdict::Good, shown)
+    // Honest about how little this is.
+    let what = format!("it is {shown} here: not before 2026; compared with no time server");
+    Check::new("clock", Verdict::Good, what)
 }
 
 async fn providers(config: &Config, checks: &mut Vec<Check>) {
@@ -220,8 +287,23 @@ fn templates(config: &Config) -> Check {
     }
     let findings = lint(path);
     if super::templates::matters(&findings) {
-        let what = format!("{} findings in {}; see `belfry templates lint`", findings.len(), path.display());
+        let count = findings.len();
+        let word = if count == 1 { "finding" } else { "findings" };
+        let what = format!("{count} {word} in {}; see `belfry templates lint`", path.display());
         return Check::new("templates", Verdict::Finding, what);
     }
     Check::new("templates", Verdict::Good, format!("those in {} compile and survive repeats", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, shown) in [(0, "0.0 KiB"), (1536, "1.5 KiB"), (73_263_603_712, "68.2 GiB"), (1 << 50, "1024.0 TiB")]
+        {
+            assert_eq!(size(bytes), shown);
+        }
+    }
 }

@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use super::Shell;
 use super::client::{Client, ServerArgs};
 use super::exit::Exit;
-use super::terminal::{Colour, Format, Look, print};
+use super::spans::{instant, moment, relative, short};
+use super::terminal::{Colour, Format, Look, print, print_json_text};
 use super::view::{DeliveryView, EntryView, NotificationView};
-use crate::ports::span::Span;
 
 #[derive(Args)]
 pub struct ExplainArgs {
-    /// The notification: ntf_…
+    /// The notification, ntf_…, or one of its deliveries, dlv_…
     id: String,
     #[command(flatten)]
     server: ServerArgs,
@@ -24,7 +24,7 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
     let client = Client::discover(&args.server, &shell.config()?)?;
     let answer = super::status::fetch(&client, &args.id).await?;
     match shell.look.format {
-        Format::Json => print(&format!("{}\n", answer.text.trim_end()))?,
+        Format::Json => print_json_text(&answer.text)?,
         Format::Table => print(&drawn(&shell.look, &NotificationView::of(&answer)?))?,
     }
     Ok(Exit::Ok)
@@ -32,14 +32,14 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
 
 fn drawn(look: &Look, it: &NotificationView) -> String {
     let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
-    text.push_str(&format!("Accepted {}.", it.created_at));
+    text.push_str(&format!("Received {}.", instant(it.created_at)));
     match it.repeats {
         0 => {}
         1 => text.push_str(" 1 repeat was recognised and caused nothing."),
         many => text.push_str(&format!(" {many} repeats were recognised and caused nothing.")),
     }
     if let Some(until) = it.remembered_until {
-        text.push_str(&format!(" Repeats are recognised until {until}."));
+        text.push_str(&format!(" Repeats are recognised until {}.", instant(until)));
     }
     text.push('\n');
     for delivery in &it.deliveries {
@@ -63,29 +63,13 @@ fn one_delivery(look: &Look, it: &DeliveryView, start: Timestamp) -> String {
     text
 }
 
-/// `+1m5s`, at most two units; an entry before the start (a clock that stepped back) as `+0s`.
-fn relative(start: Timestamp, at: Timestamp) -> String {
-    format!("+{}", short(Duration::try_from(at.duration_since(start)).unwrap_or_default()))
-}
-
-fn short(span: Duration) -> String {
-    // Milliseconds mean something in the first seconds only, seconds in the first day.
-    let unit = match span.as_secs() {
-        0..10 => Duration::from_millis(1),
-        10..86_400 => Duration::from_secs(1),
-        _ => Duration::from_secs(60),
-    };
-    let millis = span.as_millis() / unit.as_millis() * unit.as_millis();
-    Span(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))).to_string()
-}
-
 fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
     let text = |prefix: &str| entry.text.as_ref().map(|text| format!("{prefix}{text}")).unwrap_or_default();
     let by = || entry.by.clone().unwrap_or_else(|| "somebody".into());
     let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".into());
     let worker = || entry.worker.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     match entry.what.as_str() {
-        "accepted" => format!("accepted, {}", via(entry.via.as_deref())),
+        "received" => format!("received, {}", via(entry.via.as_deref())),
         "attempt" => attempt(entry, provider),
         "lapsed" => {
             let sent = if entry.may_have_sent == Some(true) { "it may have sent" } else { "nothing was sent" };
@@ -94,11 +78,11 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
         "stale_report" => format!(
             "worker{} told too late that its call was {}{}",
             worker(),
-            outcome(&word(&entry.outcome)),
+            outcome(&word(&entry.outcome), entry.why.as_deref()),
             text(": ")
         ),
         "deferred" => {
-            let until = entry.until.map(|until| format!(" until {}", relative(start, until))).unwrap_or_default();
+            let until = entry.until.map(|until| format!(" until {}", moment(start, until))).unwrap_or_default();
             format!("put off{until}: {}", deferred(&word(&entry.deferred_for)))
         }
         "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
@@ -123,11 +107,13 @@ fn attempt(entry: &EntryView, provider: &str) -> String {
         .map(|ms| format!(" after {}", short(Duration::from_millis(ms))))
         .unwrap_or_default();
     let word = entry.outcome.as_deref().unwrap_or("?");
+    // The next one has the same number.
+    let counted = if word == "throttled" { " (not counted)" } else { "" };
     let said = match (word, &entry.text) {
         ("accepted", _) | (_, None) => String::new(),
         (_, Some(text)) => format!(": {text}"),
     };
-    format!("attempt {number}{send} through {provider}: {}{took}{said}", outcome(word))
+    format!("attempt {number}{send} through {provider}: {}{took}{counted}{said}", outcome(word, entry.why.as_deref()))
 }
 
 fn via(hop: Option<&str>) -> &'static str {
@@ -138,8 +124,10 @@ fn via(hop: Option<&str>) -> &'static str {
     }
 }
 
-fn outcome(word: &str) -> &str {
+fn outcome<'a>(word: &'a str, why: Option<&str>) -> &'a str {
     match word {
+        "throttled" if why == Some("credential_refused") => "our login was refused",
+        "throttled" => "told to wait",
         "recipient_gone" => "refused, the recipient is gone",
         "not_accepted" => "not accepted",
         "unknown" => "of unknown outcome",
@@ -170,7 +158,9 @@ mod tests {
             "deliveries":[{"id":"dlv_000000000000000000000002","notification":"ntf_000000000000000000000001",
             "channel":"email","slot":"to","address":"a…@example.com","state":"accepted","provider":"main","attempts":2,
             "reason":"The provider accepted it; whether it arrived is not known.","timeline_left_out":7,"timeline":[
-            {"at":"2026-11-29T12:00:00Z","what":"accepted","via":"http"},
+            {"at":"2026-11-29T12:00:00Z","what":"received","via":"http"},
+            {"at":"2026-11-29T12:00:00.005Z","what":"attempt","send":1,"attempt":1,"outcome":"throttled","why":"credential_refused",
+             "text":"535 5.7.8 no","took_ms":1},
             {"at":"2026-11-29T12:00:00.012Z","what":"attempt","send":1,"attempt":1,"outcome":"unknown","why":"cut_after",
              "text":"the connection was cut","took_ms":1500},
             {"at":"2026-11-29T12:00:01Z","what":"deferred","until":"2026-11-29T12:01:05Z","deferred_for":"retry"},
@@ -181,17 +171,18 @@ mod tests {
         let view: NotificationView = serde_json::from_str(json).unwrap();
         let expected = "\
 ntf_000000000000000000000001  code  accepted
-Accepted 2026-11-29T12:00:00Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00Z.
+Received 2026-11-29T12:00:00.000Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00.000Z.
 
 email to a…@example.com  accepted  dlv_000000000000000000000002
   The provider accepted it; whether it arrived is not known.
-         +0s  accepted, over HTTP
-       +12ms  attempt 1 through main: of unknown outcome after 1s500ms: the connection was cut
-         +1s  put off until +1m5s: to try again
-         +2m  worker w1 did not come back: nothing was sent
-     +2d1h2m  attempt 1 of send 2 through main: accepted after 20ms
-     +2d1h2m  ended: accepted
-         +0s  from the future
+       +0 ms  received, over HTTP
+       +5 ms  attempt 1 through main: our login was refused after 1 ms (not counted): 535 5.7.8 no
+      +12 ms  attempt 1 through main: of unknown outcome after 1.5 s: the connection was cut
+      +1.0 s  put off until 12:01:05.000 (+1m 5s): to try again
+      +2m 0s  worker w1 did not come back: nothing was sent
+      +2d 1h  attempt 1 of send 2 through main: accepted after 20 ms
+      +2d 1h  ended: accepted
+       +0 ms  from the future
   7 further entries were left out of the middle.
 ";
         assert_eq!(drawn(&PLAIN, &view), expected);

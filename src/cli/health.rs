@@ -31,5 +31,8 @@ pub async fn run(shell: &Shell, args: &HealthArgs) -> anyhow::Result<Exit> {
     if well {
         return Ok(Exit::Ok);
     }
+    if shell.look.format == Format::Json {
+        return Ok(Exit::Failed);
+    }
     Err(Failure::new(Exit::Failed, format!("{}{path} answered {}", client.base(), answer.status.as_u16())).into())
 }

@@ -1,51 +1,74 @@
-//! `keys`: API keys, straight in the store. A running server holds it alone; then this says so.
+//! `keys`: API keys. Over the API while a server holds the store, straight in the store otherwise.
 
-use belfry_domain::UnixMs;
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Shell;
+use super::client::{Client, ServerArgs};
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, print, print_json, table};
+use crate::app::Stores;
 use crate::app::probe::{NoStore, open_store};
-use crate::http::keys::{RANDOM_BYTES, hash, mint, public_id};
+use crate::config::{Config, near_match};
+use crate::http::keys::{LIVE, MOST_NAME, NewKey, RANDOM_BYTES, TEST, refused_environment, refused_name};
+use crate::http::keys_api::{CreatedKey, KeyList, KeyView};
 use crate::machine::{MachineClock, MachineDice};
 use crate::ports::StoreError;
-use crate::ports::admin::{ApiKey, ApiKeys, Can};
+use crate::ports::admin::Can;
 use crate::ports::clock::{Clock, Dice};
+
+/// Of a key made straight in the store, where there is no key that asks.
+const TENANT: &str = "default";
+const NAMESPACE: &str = "main";
 
 #[derive(Subcommand)]
 pub enum KeysCommand {
     /// Make a key; it is shown once
     Create(CreateArgs),
     /// Show every key, without the keys themselves
-    List,
+    List {
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Make a key useless from now on
     Revoke {
         /// Its public name: key_…
         id: String,
+        #[command(flatten)]
+        server: ServerArgs,
     },
 }
 
 #[derive(Args)]
 pub struct CreateArgs {
-    #[arg(long, default_value = "default")]
-    tenant: String,
-    /// The environment: "test" always goes to the outbox
-    #[arg(long = "env", default_value = "live")]
-    environment: String,
+    /// What you call it, for lists
+    #[arg(long)]
+    name: Option<String>,
+    /// Whose it is; absent: "default", over the API the tenant of the key that asks
+    #[arg(long)]
+    tenant: Option<String>,
+    /// "live", "test" (always to the outbox), or a configured one; absent: "live", over the API that
+    /// of the key that asks
+    #[arg(long = "env", value_name = "ENVIRONMENT")]
+    environment: Option<String>,
     /// What it may do
     #[arg(long, value_enum, value_delimiter = ',', default_value = "send,read")]
     can: Vec<CanArg>,
-    /// Callers with the same namespace share their Idempotency-Keys
-    #[arg(long, default_value = "main")]
-    namespace: String,
+    /// Callers with the same namespace share their Idempotency-Keys; absent: "main", over the API
+    /// that of the key that asks
+    #[arg(long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum CanArg {
+    /// Send and cancel, empty the outbox
     Send,
+    /// Read, list and search, look into the outbox
     Read,
+    /// Redrive, send again and resolve; make and revoke keys
     Admin,
 }
 
@@ -59,43 +82,104 @@ impl From<CanArg> for Can {
     }
 }
 
+impl KeysCommand {
+    const fn server(&self) -> &ServerArgs {
+        match self {
+            Self::Create(args) => &args.server,
+            Self::List { server } | Self::Revoke { server, .. } => server,
+        }
+    }
+}
+
 pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
     let config = shell.config()?;
     if let KeysCommand::Create(args) = &command {
         args.check()?;
     }
-    let stores = open_store(&config).map_err(no_store)?;
-    let done = carry_out(shell, command, stores.api_keys.as_ref()).await;
-    stores.close().await;
-    done
+    match Way::to_the_keys(&config, command.server())? {
+        Way::Api(client) => over_the_api(shell, &command, &client).await,
+        Way::Store(stores) => {
+            let done = in_the_store(shell, &command, &config, &stores).await;
+            stores.close().await;
+            done
+        }
+    }
 }
 
-async fn carry_out(shell: &Shell, command: KeysCommand, keys: &dyn ApiKeys) -> anyhow::Result<Exit> {
+enum Way {
+    Store(Box<Stores>),
+    Api(Client),
+}
+
+impl Way {
+    /// A server that was named is asked; else the store here, which a running server holds alone.
+    fn to_the_keys(config: &Config, server: &ServerArgs) -> Result<Self, Failure> {
+        if server.is_given() {
+            return Ok(Self::Api(Client::discover(server, config)?));
+        }
+        match open_store(config) {
+            Ok(stores) => Ok(Self::Store(Box::new(stores))),
+            Err(NoStore::Held) => {
+                let client = Client::discover(server, config)?;
+                if client.has_key() {
+                    return Ok(Self::Api(client));
+                }
+                let what = "a running server holds the store, so keys go over its API: give one that may admin by \
+                            --api-key-file or BELFRY_API_KEY, or stop the server";
+                Err(Failure::new(Exit::Failed, what))
+            }
+            Err(error) => Err(Failure::new(Exit::Failed, error.to_string())),
+        }
+    }
+}
+
+async fn over_the_api(shell: &Shell, command: &KeysCommand, client: &Client) -> anyhow::Result<Exit> {
     match command {
         KeysCommand::Create(args) => {
-            let (secret, key) = args.key();
-            keys.create(key.clone()).await.map_err(failed)?;
-            created(shell, &secret, &key)
+            let answer = client.post("/v1/keys", None, args.asked().to_string()).await?;
+            let made: CreatedKey = answer.ok_by_flags(&flag_of)?.read("an API key")?;
+            created(shell, &made, None)
         }
-        KeysCommand::List => listed(shell, &keys.list().await.map_err(failed)?),
-        KeysCommand::Revoke { id } => {
-            if !keys.revoke(&id, MachineClock.now()).await.map_err(failed)? {
-                return Err(Failure::new(Exit::Failed, "there is no such key").into());
-            }
-            match shell.look.format {
-                Format::Json => print_json(&json!({ "id": id, "revoked": true }))?,
-                Format::Table => print("revoked\n")?,
-            }
-            Ok(Exit::Ok)
+        KeysCommand::List { .. } => {
+            let all: KeyList = client.get("/v1/keys").await?.ok()?.read("a list of API keys")?;
+            listed(shell, &all)
+        }
+        KeysCommand::Revoke { id, .. } => {
+            let id = checked_id(id)?;
+            let answer = client.delete(&format!("/v1/keys/{id}")).await?.ok()?;
+            let already = answer.replayed;
+            revoked(shell, &answer.read("an API key")?, already)
         }
     }
 }
 
-fn no_store(error: NoStore) -> Failure {
-    match error {
-        NoStore::Held => Failure::new(Exit::RetryLater, format!("{error}: stop it first, then give the command again")),
-        NoStore::Absent | NoStore::Broken(_) => Failure::new(Exit::Failed, error.to_string()),
+async fn in_the_store(shell: &Shell, command: &KeysCommand, config: &Config, stores: &Stores) -> anyhow::Result<Exit> {
+    let keys = stores.api_keys.as_ref();
+    match command {
+        KeysCommand::Create(args) => {
+            let (secret, key) = args.new_key(config)?.made(random(), MachineClock.now());
+            keys.create(key.clone()).await.map_err(failed)?;
+            created(shell, &CreatedKey { key: secret, about: KeyView::new(&key) }, Some(config))
+        }
+        KeysCommand::List { .. } => {
+            let all = keys.list().await.map_err(failed)?;
+            listed(shell, &KeyList::of(&all))
+        }
+        KeysCommand::Revoke { id, .. } => {
+            let gone = || Failure::new(Exit::Failed, "there is no such key");
+            let id = checked_id(id)?;
+            let before = keys.by_id(id).await.map_err(failed)?.ok_or_else(gone)?;
+            keys.revoke(id, MachineClock.now()).await.map_err(failed)?;
+            let now = keys.by_id(id).await.map_err(failed)?.ok_or_else(gone)?;
+            revoked(shell, &KeyView::new(&now), before.revoked_at.is_some())
+        }
     }
+}
+
+/// It becomes part of a URL.
+fn checked_id(id: &str) -> Result<&str, Failure> {
+    let fits = id.strip_prefix("key_").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    if fits { Ok(id) } else { Err(Failure::new(Exit::Usage, "expected a key's public name: key_…, see `keys list`")) }
 }
 
 fn failed(error: StoreError) -> Failure {
@@ -106,93 +190,161 @@ fn failed(error: StoreError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
+fn random() -> [u8; RANDOM_BYTES] {
+    let mut random = [0; RANDOM_BYTES];
+    for part in random.chunks_mut(8) {
+        let roll = MachineDice.roll().to_be_bytes();
+        part.copy_from_slice(&roll[..part.len()]);
+    }
+    random
+}
+
+/// The flag that a field of the request came from.
+fn flag_of(pointer: &str) -> Option<String> {
+    let flag = match pointer {
+        "/name" => "--name",
+        "/tenant" => "--tenant",
+        "/environment" => "--env",
+        "/namespace" => "--namespace",
+        _ if pointer.starts_with("/can") => "--can",
+        _ => return None,
+    };
+    Some(flag.into())
+}
+
 impl CreateArgs {
-    /// Names become parts of keys and of derived ids.
     fn check(&self) -> Result<(), Failure> {
-        for (flag, name) in [("--tenant", &self.tenant), ("--env", &self.environment), ("--namespace", &self.namespace)]
-        {
-            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-                let what = format!("{flag}: expected up to 64 lower-case letters, digits, \"-\" and \"_\"");
-                return Err(Failure::new(Exit::Usage, what));
+        let names = [("--tenant", &self.tenant), ("--env", &self.environment), ("--namespace", &self.namespace)];
+        for (flag, name) in names {
+            if let Some(why) = name.as_deref().and_then(refused_name) {
+                return Err(Failure::new(Exit::Usage, format!("{flag}: {why}")));
             }
+        }
+        let fits = |name: &String| (1..=MOST_NAME).contains(&name.chars().count()) && !name.contains(char::is_control);
+        if self.name.as_ref().is_some_and(|name| !fits(name)) {
+            return Err(Failure::new(Exit::Usage, format!("--name: must be one line of 1 to {MOST_NAME} characters")));
         }
         Ok(())
     }
 
-    fn key(&self) -> (String, ApiKey) {
-        let mut random = [0; RANDOM_BYTES];
-        for chunk in random.chunks_mut(8) {
-            chunk.copy_from_slice(&MachineDice.roll().to_be_bytes());
+    fn can(&self) -> Vec<Can> {
+        self.can.iter().copied().map(Can::from).collect()
+    }
+
+    /// The request; what was not given is left to the key that asks.
+    fn asked(&self) -> Value {
+        let mut body = json!({ "can": self.can() });
+        let given = [
+            ("name", &self.name),
+            ("tenant", &self.tenant),
+            ("environment", &self.environment),
+            ("namespace", &self.namespace),
+        ];
+        for (member, value) in given {
+            if let Some(value) = value {
+                body[member] = value.as_str().into();
+            }
         }
-        let secret = mint(&self.environment, random);
-        let hash = hash(&secret);
-        let mut can: Vec<Can> = self.can.iter().copied().map(Can::from).collect();
-        can.sort();
-        can.dedup();
-        let key = ApiKey {
-            id: public_id(&hash),
-            tenant: self.tenant.clone(),
-            environment: self.environment.clone(),
-            namespace: self.namespace.clone(),
-            can,
-            hash,
-            created_at: MachineClock.now(),
-            revoked_at: None,
-        };
-        (secret, key)
+        body
+    }
+
+    fn new_key(&self, config: &Config) -> Result<NewKey, Failure> {
+        let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
+        let environment = or(&self.environment, LIVE);
+        let configured: Vec<String> = config.environments.keys().cloned().collect();
+        if let Some(why) = refused_environment(&environment, &configured) {
+            let known = configured.iter().map(String::as_str).chain([LIVE, TEST]);
+            let near =
+                near_match(&environment, known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            return Err(Failure::new(Exit::Usage, format!("--env: {environment} {why}{near}")));
+        }
+        Ok(NewKey {
+            name: self.name.clone(),
+            tenant: or(&self.tenant, TENANT),
+            environment,
+            namespace: or(&self.namespace, NAMESPACE),
+            can: self.can(),
+        })
     }
 }
 
-fn created(shell: &Shell, secret: &str, key: &ApiKey) -> anyhow::Result<Exit> {
-    match shell.look.format {
-        Format::Json => print_json(&json!({ "id": key.id, "key": secret }))?,
-        Format::Table => print(&format!(
-            "{}\n{} for tenant {}, environment {}. It is shown this once.\n",
-            shell.look.paint(Colour::Bold, secret),
-            key.id,
-            key.tenant,
-            key.environment
-        ))?,
-    }
-    Ok(Exit::Ok)
-}
-
-fn listed(shell: &Shell, keys: &[ApiKey]) -> anyhow::Result<Exit> {
-    let may = |key: &ApiKey| key.can.iter().map(|can| name(*can)).collect::<Vec<_>>().join(",");
-    let when = |at: UnixMs| jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "?".into(), |at| at.to_string());
+/// `config`: the installation's own, where it is known.
+fn created(shell: &Shell, made: &CreatedKey, config: Option<&Config>) -> anyhow::Result<Exit> {
     if shell.look.format == Format::Json {
-        let one = |key: &ApiKey| {
-            json!({
-                "id": key.id, "tenant": key.tenant, "environment": key.environment, "namespace": key.namespace,
-                "can": key.can, "created_at": when(key.created_at), "revoked_at": key.revoked_at.map(when),
-            })
-        };
-        print_json(&json!({ "data": keys.iter().map(one).collect::<Vec<_>>() }))?;
+        print_json(made)?;
         return Ok(Exit::Ok);
     }
-    let rows: Vec<Vec<String>> = keys
-        .iter()
-        .map(|key| {
-            vec![
-                key.id.clone(),
-                key.tenant.clone(),
-                key.environment.clone(),
-                key.namespace.clone(),
-                may(key),
-                when(key.created_at),
-                key.revoked_at.map_or_else(String::new, |at| format!("revoked {}", when(at))),
-            ]
-        })
-        .collect();
-    print(&table(&shell.look, &["ID", "TENANT", "ENV", "NAMESPACE", "CAN", "CREATED", ""], &rows))?;
+    let about = &made.about;
+    let name = about.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+    let sends = about.can.contains(&Can::Send);
+    let goes = if sends { format!(" {}", where_to(&about.environment, config)) } else { String::new() };
+    let may: Vec<&str> = about.can.iter().map(|can| words(*can)).collect();
+    print(&format!(
+        "{}\n\n{}{name}, for tenant {}, environment {}, namespace {}. It is shown this once.\nIt may {}.{}\n",
+        shell.look.paint(Colour::Bold, &made.key),
+        about.id,
+        about.tenant,
+        about.environment,
+        about.namespace,
+        may.join("; "),
+        goes,
+    ))?;
     Ok(Exit::Ok)
 }
 
-const fn name(can: Can) -> &'static str {
+const fn words(can: Can) -> &'static str {
     match can {
-        Can::Send => "send",
-        Can::Read => "read",
-        Can::Admin => "admin",
+        Can::Send => "send and cancel",
+        Can::Read => "read, list and search",
+        Can::Admin => "redrive, send again, resolve, make and revoke keys",
     }
+}
+
+fn where_to(environment: &str, config: Option<&Config>) -> String {
+    let allow = config.and_then(|config| config.environments.get(environment)).map(|one| &one.allow);
+    match allow {
+        _ if environment == TEST => "What it sends always goes to the outbox.".into(),
+        Some(None) => format!("What it sends goes to the outbox: see [environments.{environment}]."),
+        Some(Some(_)) => format!("What it sends goes to whom [environments.{environment}] allows, else to the outbox."),
+        None if environment == LIVE => "What it sends really goes out.".into(),
+        None => format!("Where what it sends may go stands in [environments.{environment}]."),
+    }
+}
+
+fn revoked(shell: &Shell, key: &KeyView, already: bool) -> anyhow::Result<Exit> {
+    let at = key.revoked_at.clone().unwrap_or_default();
+    match shell.look.format {
+        Format::Json => print_json(&json!({ "id": key.id, "revoked": true, "revoked_at": at, "already": already }))?,
+        Format::Table if already => print(&format!("{} had been revoked already, at {at}\n", key.id))?,
+        Format::Table => print(&format!("{} is revoked: it lets nobody in any more\n", key.id))?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn listed(shell: &Shell, keys: &KeyList) -> anyhow::Result<Exit> {
+    if shell.look.format == Format::Json {
+        print_json(keys)?;
+        return Ok(Exit::Ok);
+    }
+    let row = |key: &KeyView| {
+        let can: Vec<&str> = key.can.iter().map(|can| can.name()).collect();
+        let state = match (&key.revoked_at, key.operator) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, true) => "the operator's".into(),
+            (None, false) => String::new(),
+        };
+        vec![
+            key.id.clone(),
+            key.name.clone().unwrap_or_default(),
+            key.tenant.clone(),
+            key.environment.clone(),
+            key.namespace.clone(),
+            can.join(","),
+            key.created_at.clone(),
+            state,
+        ]
+    };
+    let rows: Vec<Vec<String>> = keys.keys().iter().map(row).collect();
+    print(&table(&shell.look, &["ID", "NAME", "TENANT", "ENV", "NAMESPACE", "CAN", "CREATED", "STATE"], &rows))?;
+    Ok(Exit::Ok)
 }

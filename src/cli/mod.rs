@@ -7,26 +7,31 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::config::{Config, Sources};
+use crate::config::{Config, ConfigErrors, Sources};
 
 mod about;
+mod act;
+mod cancel;
 mod check_config;
 mod client;
 mod demo;
 mod doctor;
 mod exit;
 mod explain;
+mod filters;
+mod find;
 mod health;
 mod keys;
 mod local;
 mod send;
 mod serve;
+mod spans;
 mod status;
 mod templates;
 mod terminal;
 mod view;
 
-use exit::{Exit, Failure, code_of};
+use exit::{Exit, code_of};
 use terminal::{Format, Look};
 
 /// Notification delivery: one intent, one effect, whatever is repeated on the way
@@ -36,7 +41,7 @@ struct Cli {
     /// Configuration file, merged over the embedded defaults
     #[arg(long, global = true, env = "BELFRY_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How results are printed
+    /// How results are printed; with json, errors are a problem object on standard output too
     #[arg(long, global = true, value_enum, default_value = "table", value_name = "FORMAT")]
     output: Format,
     #[command(subcommand)]
@@ -52,9 +57,19 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Send one notification; prints the key that makes a repeat harmless
     Send(Box<send::SendArgs>),
+    /// Find notifications, newest first, by address, reference, group, class, state or channel
+    Find(find::FindArgs),
+    /// Cancel a notification, or all that filters find
+    Cancel(cancel::CancelArgs),
+    /// Put a failed or parked delivery back in the queue, under the same send
+    Redrive(act::RedriveArgs),
+    /// Send a delivery's message again, as another message
+    SendAgain(act::SendAgainArgs),
+    /// Say what became of a delivery whose outcome is unknown, or that is parked
+    Resolve(act::ResolveArgs),
     /// Show where a notification stands
     Status(status::StatusArgs),
-    /// Draw what happened to a notification, and why
+    /// Draw what happened to a notification, and why; as JSON the same as `status`
     Explain(explain::ExplainArgs),
     /// Check the configuration and show what counts, and where from
     CheckConfig,
@@ -85,8 +100,8 @@ struct Shell {
 impl Shell {
     /// # Errors
     /// Every problem of the configuration, with exit code 78.
-    fn config(&self) -> Result<Config, Failure> {
-        Config::load(&self.sources).map_err(|errors| Failure::new(Exit::Configuration, errors.to_string()))
+    fn config(&self) -> Result<Config, ConfigErrors> {
+        Config::load(&self.sources)
     }
 }
 
@@ -98,6 +113,11 @@ pub fn main() -> ExitCode {
     match run(&shell, cli.command) {
         Ok(exit) => exit.into(),
         Err(error) => {
+            if shell.look.format == Format::Json
+                && let Err(unread) = terminal::print_json(&exit::as_json(&error))
+            {
+                eprintln!("belfry: {unread}");
+            }
             eprintln!("belfry: {error:#}");
             code_of(&error).into()
         }
@@ -117,6 +137,11 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Templates(command) => templates::run(shell, &command),
         Command::Serve(args) => runtime()?.block_on(serve::run(shell, &args)),
         Command::Send(args) => runtime()?.block_on(send::run(shell, &args)),
+        Command::Find(args) => runtime()?.block_on(find::run(shell, &args)),
+        Command::Cancel(args) => runtime()?.block_on(cancel::run(shell, &args)),
+        Command::Redrive(args) => runtime()?.block_on(act::redrive(shell, &args)),
+        Command::SendAgain(args) => runtime()?.block_on(act::send_again(shell, &args)),
+        Command::Resolve(args) => runtime()?.block_on(act::resolve(shell, &args)),
         Command::Status(args) => runtime()?.block_on(status::run(shell, &args)),
         Command::Explain(args) => runtime()?.block_on(explain::run(shell, &args)),
         Command::Doctor => runtime()?.block_on(doctor::run(shell)),

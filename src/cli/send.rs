@@ -1,8 +1,9 @@
-//! `send`: one notification over the API. The key is made and printed before the call, so that
-//! whatever happens then, the same command can be given again without a second effect.
+//! `send`: one notification over the API. The key is told wherever a repeat makes sense, so that the
+//! same command can be given again without a second effect.
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Shell;
-use super::client::{Client, ServerArgs};
+use super::client::{Answer, Client, ServerArgs};
 use super::exit::{Exit, Failure};
 use super::terminal::{Format, print, print_json};
 use super::view::NotificationView;
@@ -34,34 +35,48 @@ pub struct SendArgs {
     /// Phone number: + and up to 15 digits
     #[arg(long)]
     phone: Option<String>,
-    /// Language tag of the recipient
+    /// Language tag of the recipient, such as de-AT
     #[arg(long)]
     locale: Option<String>,
-    #[arg(long)]
+    /// Name of the template to make the message from
+    #[arg(long, value_name = "NAME")]
     template: Option<String>,
     /// The template's data as JSON: text, @FILE, or - for standard input
     #[arg(long = "data", value_name = "JSON")]
     fields: Option<String>,
+    /// Subject of a mail without a template
     #[arg(long)]
     subject: Option<String>,
+    /// Plain text of a mail without a template
     #[arg(long)]
     text: Option<String>,
+    /// HTML of a mail without a template
     #[arg(long)]
     html: Option<String>,
     /// Channel to use; may be given several times
     #[arg(long = "channel", value_name = "CHANNEL")]
     channels: Vec<String>,
+    /// What it is about, such as order:42
     #[arg(long)]
     scope: Option<String>,
+    /// Your own name for it, to find it by
     #[arg(long)]
     reference: Option<String>,
+    /// What it belongs to, to find and cancel it by
     #[arg(long)]
     group: Option<String>,
     /// Business key that recognises a repeat under any Idempotency-Key
     #[arg(long)]
     unique: Option<String>,
-    #[arg(long)]
+    /// Later ones with the same key replace earlier ones on the device
+    #[arg(long, value_name = "KEY")]
     collapse: Option<String>,
+    /// With --collapse: an older unsent one to the same address ends superseded
+    #[arg(long, value_name = "NUMBER", requires = "collapse")]
+    collapse_version: Option<i64>,
+    /// Wait until it has been sent or has failed, for at most so many seconds (30 without a number)
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "30")]
+    wait: Option<u32>,
     /// RFC 3339 instant before which nothing is sent
     #[arg(long, value_name = "TIME")]
     send_at: Option<String>,
@@ -77,34 +92,130 @@ pub async fn run(shell: &Shell, args: &SendArgs) -> anyhow::Result<Exit> {
         Some(key) => (key.clone(), false),
         None => (fresh_key(), true),
     };
-    if made && shell.look.format == Format::Table {
-        eprintln!("Idempotency-Key: {key}   (repeat safely with --key {key})");
-    }
-    let answer = client.post("/v1/notifications", Some(&key), body).await.and_then(super::client::Answer::ok);
+    let note = || {
+        if made && shell.look.format == Format::Table {
+            eprintln!("Idempotency-Key: {key}   (repeat safely with --key {key})");
+        }
+    };
+    let call = client.post("/v1/notifications", Some(&key), body);
+    tokio::pin!(call);
+    let answer = match tokio::time::timeout(LONG, &mut call).await {
+        Ok(answer) => answer.inspect(|answer| {
+            if answer.status.is_success() {
+                note()
+            }
+        }),
+        // Whoever gives up now has to know it.
+        Err(_) => {
+            note();
+            call.await
+        }
+    };
+    let answer = answer.and_then(|answer| answer.ok_by_flags(&|pointer| flag_of(args, pointer)));
     let answer = answer.map_err(|failure| match failure.exit {
         Exit::RetryLater => Failure { text: format!("{failure}\nRepeat safely with --key {key}"), ..failure },
         _ => failure,
     })?;
-    match shell.look.format {
-        Format::Json => {
-            print_json(&json!({ "key": key, "replayed": answer.replayed, "notification": answer.body }))?;
+    let ended = match (args.wait, answer.body["id"].as_str()) {
+        (Some(seconds), Some(id)) => Some(ended(&client, id, seconds).await),
+        _ => None,
+    };
+    told(shell, &key, &answer, ended)
+}
+
+/// How long a call may take before its key is told in advance.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What became of it within `seconds`: the record as it stands, and how the command ends.
+async fn ended(client: &Client, id: &str, seconds: u32) -> Result<(Answer, Exit), Failure> {
+    let mut pause = Duration::from_millis(20);
+    let mut left = Duration::from_secs(seconds.into());
+    loop {
+        let answer = super::status::fetch(client, id).await?;
+        let exit = match answer.body["state"].as_str().unwrap_or_default() {
+            "queued" | "sending" => None,
+            "scheduled" | "deferred" | "accepted" | "delivered" => Some(Exit::Ok),
+            _ => Some(Exit::Failed),
+        };
+        match exit {
+            Some(exit) => return Ok((answer, exit)),
+            None if left.is_zero() => return Ok((answer, Exit::RetryLater)),
+            None => {}
         }
-        Format::Table => {
-            let note = if answer.replayed {
-                "Recognised as a repeat: this is the first answer, nothing new was sent.\n"
-            } else {
-                ""
-            };
-            // A repeat whose record is gone is answered with its id and state alone.
-            let drawn = match NotificationView::of(&answer) {
-                Ok(view) => super::status::drawn(&shell.look, &view),
-                Err(_) if answer.body["id"].is_string() => format!("{}\n", answer.text.trim_end()),
-                Err(failure) => return Err(failure.into()),
-            };
-            print(&format!("{drawn}{note}"))?;
+        let wait = pause.min(left);
+        tokio::time::sleep(wait).await;
+        left -= wait;
+        pause = (pause * 2).min(Duration::from_millis(500));
+    }
+}
+
+fn told(
+    shell: &Shell,
+    key: &str,
+    first: &Answer,
+    ended: Option<Result<(Answer, Exit), Failure>>,
+) -> anyhow::Result<Exit> {
+    let (last, exit) = match &ended {
+        Some(Ok((last, exit))) => (last, *exit),
+        // Taken it was; only the waiting failed.
+        Some(Err(failure)) => {
+            eprintln!("belfry: it was taken, but what became of it cannot be read: {failure}");
+            (first, failure.exit)
+        }
+        None => (first, Exit::Ok),
+    };
+    if shell.look.format == Format::Json {
+        print_json(&json!({ "key": key, "replayed": first.replayed, "notification": last.body }))?;
+        return Ok(exit);
+    }
+    let note =
+        if first.replayed { "Recognised as a repeat: this is the first answer, nothing new was sent.\n" } else { "" };
+    // A repeat whose record is gone is answered with its id and state alone.
+    let drawn = match NotificationView::of(last) {
+        Ok(view) => super::status::drawn(&shell.look, &view),
+        Err(_) if last.body["id"].is_string() => format!("{}\n", last.text.trim_end()),
+        Err(failure) => return Err(failure.into()),
+    };
+    let waiting = if exit == Exit::RetryLater { "It is still under way.\n" } else { "" };
+    print(&format!("{drawn}{note}{waiting}"))?;
+    Ok(exit)
+}
+
+/// The flag that a field came from; where the request came as JSON, only what a flag put over it.
+fn flag_of(args: &SendArgs, pointer: &str) -> Option<String> {
+    let flags: [(&str, &str, bool); 16] = [
+        ("/class", "--class", args.class.is_some()),
+        ("/to/email", "--to", args.to.is_some()),
+        ("/to/phone", "--phone", args.phone.is_some()),
+        ("/to/locale", "--locale", args.locale.is_some()),
+        ("/to", "--to, --phone", false),
+        ("/template", "--template", args.template.is_some()),
+        ("/content/subject", "--subject", args.subject.is_some()),
+        ("/content/text", "--text", args.text.is_some()),
+        ("/content/html", "--html", args.html.is_some()),
+        ("/scope", "--scope", args.scope.is_some()),
+        ("/reference", "--reference", args.reference.is_some()),
+        ("/group", "--group", args.group.is_some()),
+        ("/unique", "--unique", args.unique.is_some()),
+        ("/collapse", "--collapse", args.collapse.is_some()),
+        ("/version", "--collapse-version", args.collapse_version.is_some()),
+        ("/send_at", "--send-at", args.send_at.is_some()),
+    ];
+    let made_here = |given: bool| given || args.json.is_none();
+    let exact = flags.iter().find(|(field, _, given)| *field == pointer && made_here(*given));
+    if let Some((_, flag, _)) = exact {
+        return Some((*flag).to_owned());
+    }
+    for (field, flag, given) in [
+        ("/data", "--data", args.fields.is_some()),
+        ("/channels", "--channel", !args.channels.is_empty()),
+        ("/expires_at", "--expires-at", args.expires_at.is_some()),
+    ] {
+        if let Some(rest) = pointer.strip_prefix(field).filter(|_| made_here(given)) {
+            return Some(if rest.is_empty() { flag.to_owned() } else { format!("{flag} {rest}") });
         }
     }
-    Ok(Exit::Ok)
+    None
 }
 
 /// 128 random bits, for a key that nobody else makes.
@@ -125,7 +236,7 @@ fn body(args: &SendArgs) -> Result<String, Failure> {
     let Some(from) = &args.json else {
         return Ok(text_of(&flags));
     };
-    let text = read(from)?;
+    let text = read("--json", from)?;
     if flags.is_empty() {
         return Ok(text);
     }
@@ -166,13 +277,16 @@ fn from_flags(args: &SendArgs) -> Result<Members, Failure> {
             members.insert(name.into(), raw(&inner));
         }
     }
+    if let Some(version) = args.collapse_version {
+        members.insert("version".into(), raw(&version));
+    }
     if !args.channels.is_empty() {
         members.insert("channels".into(), raw(&args.channels));
     }
     if let Some(given) = &args.fields {
         let text = match given.strip_prefix('@') {
-            Some(path) => read(path)?,
-            None if given == "-" => read("-")?,
+            Some(path) => read("--data", path)?,
+            None if given == "-" => read("--data", "-")?,
             None => given.clone(),
         };
         let value = RawValue::from_string(text.trim().to_owned());
@@ -196,7 +310,7 @@ fn parsed(from: &str, text: &str) -> Result<Members, Failure> {
 }
 
 /// Bounded like the API's own largest body.
-fn read(from: &str) -> Result<String, Failure> {
+fn read(flag: &str, from: &str) -> Result<String, Failure> {
     const MOST: u64 = 16 * 1024 * 1024;
     let mut text = String::new();
     let done = if from == "-" {
@@ -204,7 +318,7 @@ fn read(from: &str) -> Result<String, Failure> {
     } else {
         std::fs::File::open(from).and_then(|file| file.take(MOST).read_to_string(&mut text))
     };
-    done.map_err(|error| Failure::new(Exit::Usage, format!("{from}: {error}")))?;
+    done.map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {from} cannot be read: {error}")))?;
     Ok(text)
 }
 
@@ -252,6 +366,26 @@ mod tests {
         .unwrap();
         let text = body_of(&["--json", file.path().to_str().unwrap(), "--class", "receipt", "--to", "c@d.example"]);
         assert_eq!(text, r#"{"class":"receipt","data":{"n":1e400},"to":{"email":"c@d.example","locale":"sv"}}"#);
+    }
+
+    #[test]
+    fn a_field_is_told_by_its_flag_unless_the_request_came_as_json() {
+        let args = |args: &[&str]| Only::parse_from(std::iter::once(&"send").chain(args)).args;
+        let flags = args(&["--phone", "1"]);
+        for (pointer, flag) in [
+            ("/to/phone", Some("--phone")),
+            ("/class", Some("--class")),
+            ("/data/order/0", Some("--data /order/0")),
+            ("/channels/0", Some("--channel /0")),
+            ("/version", Some("--collapse-version")),
+            ("", None),
+            ("/content/attachments", None),
+        ] {
+            assert_eq!(flag_of(&flags, pointer).as_deref(), flag, "{pointer}");
+        }
+        let json = args(&["--json", "-", "--class", "code"]);
+        assert_eq!(flag_of(&json, "/class").as_deref(), Some("--class"));
+        assert_eq!(flag_of(&json, "/to/phone"), None);
     }
 
     #[test]

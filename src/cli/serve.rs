@@ -1,5 +1,7 @@
 //! `serve`: starts the server, says how to reach it, and turns signals into its verbs.
 
+use std::io::{IsTerminal, stdout};
+
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
@@ -8,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::Shell;
 use super::exit::Exit;
 use super::local::LocalDir;
-use super::terminal::{Colour, Format, Look, colour_on_stderr, print};
+use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
 use crate::app::{RunningApp, StartOptions, start};
-use crate::config::Config;
+use crate::config::{BOOTSTRAP_KEY, Config, LogFormat};
 use crate::telemetry::start_logging;
 
 #[derive(Args)]
@@ -31,7 +33,8 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
     let running = start(config.clone(), options).await?;
     announce(shell, &config, &running, args.ephemeral)?;
-    until_asked_to_end(shell, &running, &mut signals).await;
+    let signal = until_asked_to_end(shell, &running, &mut signals).await;
+    running.tell_end_asked(signal);
     tokio::select! {
         biased;
         () = running.stop() => Ok(Exit::Ok),
@@ -42,9 +45,12 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
 
 /// Reloads beside the signals: however long reading takes, the end is obeyed. A reload that is
 /// asked for during another follows it.
-async fn until_asked_to_end(shell: &Shell, running: &RunningApp, signals: &mut Signals) {
+async fn until_asked_to_end(shell: &Shell, running: &RunningApp, signals: &mut Signals) -> &'static str {
     let mut asked = signals.next().await;
-    while let Asked::Reload = asked {
+    loop {
+        if let Asked::End(signal) = asked {
+            return signal;
+        }
         let sources = shell.sources.clone();
         // Either end is told by the application itself, as a fact.
         let mut reload = std::pin::pin!(running.reload(move || Config::load(&sources)));
@@ -53,7 +59,7 @@ async fn until_asked_to_end(shell: &Shell, running: &RunningApp, signals: &mut S
             tokio::select! {
                 biased;
                 next = signals.next() => match next {
-                    Asked::End => break Asked::End,
+                    end @ Asked::End(_) => break end,
                     Asked::Reload => again = true,
                 },
                 _ = &mut reload => break if again { Asked::Reload } else { signals.next().await },
@@ -64,7 +70,8 @@ async fn until_asked_to_end(shell: &Shell, running: &RunningApp, signals: &mut S
 
 enum Asked {
     Reload,
-    End,
+    /// By which signal.
+    End(&'static str),
 }
 
 struct Signals {
@@ -85,14 +92,14 @@ impl Signals {
     async fn next(&mut self) -> Asked {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.interrupt.recv() => Asked::End,
+            _ = self.terminate.recv() => Asked::End("SIGTERM"),
+            _ = self.interrupt.recv() => Asked::End("SIGINT"),
             _ = self.hang_up.recv() => Asked::Reload,
         }
     }
 
     async fn end(&mut self) {
-        while !matches!(self.next().await, Asked::End) {}
+        while matches!(self.next().await, Asked::Reload) {}
     }
 }
 
@@ -110,48 +117,80 @@ fn announce(shell: &Shell, config: &Config, running: &RunningApp, ephemeral: boo
         dir.leave_server(&url)?;
         dir.key().map(|_| dir.key_path())
     };
-    match shell.look.format {
-        // On one line: whoever starts a server for a test reads one line and goes on.
-        Format::Json => {
-            let told = json!({
-                "address": running.address.to_string(),
-                "api": format!("{url}/v1"),
-                "dashboard": format!("{url}/admin"),
-                "api_key": running.first_key,
-            });
-            print(&format!("{told}\n"))?;
-        }
-        Format::Table => {
-            let left = left.map(|path| path.display().to_string());
-            print(&banner(&shell.look, &url, running.first_key.as_deref(), left.as_deref()))?;
-        }
+    let just_left = left.as_deref().filter(|_| running.first_key.is_some());
+    running.tell_started(shell.sources.file.as_deref(), just_left);
+    // What is written to no terminal ends up in a journal or a log, where no key belongs; one that
+    // is kept nowhere has to be told all the same.
+    let told_key = running.first_key.as_deref().filter(|_| left.is_none() || stdout().is_terminal());
+    let told = Told {
+        url: &url,
+        first: running.first_key.is_some(),
+        key: told_key,
+        file: left.map(|path| path.display().to_string()),
+        bootstrap: config.bootstrap_key.is_some(),
+    };
+    match (shell.look.format, config.log.format) {
+        // Whoever starts a server for a test reads one line and goes on.
+        (Format::Json, _) => print_json(&told.as_json(running))?,
+        (Format::Table, LogFormat::Pretty) => print(&told.banner(&shell.look))?,
+        // Beside lines for programs only what nobody can do without.
+        (Format::Table, LogFormat::Json) if told_key.is_some() => print_json(&told.as_json(running))?,
+        (Format::Table, LogFormat::Json) => {}
     }
     Ok(())
 }
 
-/// `left`: the file with the first key, where there is one.
-fn banner(look: &Look, url: &str, first_key: Option<&str>, left: Option<&str>) -> String {
-    let strong = |text: &str| look.paint(Colour::Bold, text);
-    let key_line = match (first_key, left) {
-        (Some(key), Some(path)) => format!(
-            "  API key    {}\n             shown once; commands on this machine find it in {path}\n",
-            strong(key)
-        ),
-        (Some(key), None) => format!("  API key    {}\n             shown once\n", strong(key)),
-        (None, Some(path)) => format!("  API key    the first one is in {path}\n"),
-        (None, None) => "  API key    yours; make another with `belfry keys create`\n".into(),
-    };
-    let bearer = match (first_key, left) {
-        (Some(key), _) => key.to_owned(),
-        (None, Some(path)) => format!("$(cat {path})"),
-        (None, None) => "$BELFRY_API_KEY".to_owned(),
-    };
-    format!(
-        "{}\n\n  Dashboard  {url}/admin\n  API        {url}/v1   (described at {url}/docs)\n{key_line}\n\
-         Send something, as often as you like; it goes out once:\n\n{}\n\n",
-        strong(concat!("Belfry ", env!("CARGO_PKG_VERSION"), " is up.")),
-        curl(url, &bearer),
-    )
+/// What a start tells.
+struct Told<'a> {
+    url: &'a str,
+    /// This start made the first key.
+    first: bool,
+    /// The first key, where it may be shown.
+    key: Option<&'a str>,
+    /// The file with the first key, where there is one.
+    file: Option<String>,
+    /// There is a key in the environment.
+    bootstrap: bool,
+}
+
+impl Told<'_> {
+    fn as_json(&self, running: &RunningApp) -> serde_json::Value {
+        json!({
+            "address": running.address.to_string(),
+            "api": format!("{}/v1", self.url),
+            "outbox": format!("{}/admin", self.url),
+            "api_key": self.key,
+            "api_key_file": self.file,
+        })
+    }
+
+    fn banner(&self, look: &Look) -> String {
+        let url = self.url;
+        let strong = |text: &str| look.paint(Colour::Bold, text);
+        let key_line = match (self.key, &self.file) {
+            (Some(key), Some(path)) => format!(
+                "  API key    {}\n             shown once; commands on this machine find it in {path}\n",
+                strong(key)
+            ),
+            (Some(key), None) => format!("  API key    {}\n             shown once\n", strong(key)),
+            (None, Some(path)) if self.first => format!("  API key    made, and kept in {path} (mode 0600)\n"),
+            (None, Some(path)) => format!("  API key    the first one is in {path}\n"),
+            (None, None) if self.bootstrap => format!("  API key    yours, from {BOOTSTRAP_KEY}\n"),
+            (None, None) => "  API key    yours; make another with `belfry keys create`\n".into(),
+        };
+        let (before, bearer) = match (self.key, &self.file) {
+            (Some(key), _) => ("", key.to_owned()),
+            (None, Some(path)) => ("", format!("$(cat {path})")),
+            (None, None) if self.bootstrap => ("", format!("${BOOTSTRAP_KEY}")),
+            (None, None) => (" (with your key in BELFRY_API_KEY)", "$BELFRY_API_KEY".to_owned()),
+        };
+        format!(
+            "{}\n\n  Outbox     {url}/admin\n  API        {url}/v1   (described at {url}/docs)\n{key_line}\n\
+             Send something, as often as you like; it goes out once{before}:\n\n{}\n\n",
+            strong(concat!("Belfry ", env!("CARGO_PKG_VERSION"), " is up.")),
+            curl(url, &bearer),
+        )
+    }
 }
 
 fn curl(url: &str, bearer: &str) -> String {
@@ -172,11 +211,17 @@ mod tests {
     #[test]
     fn the_curl_carries_the_key_or_where_it_is() {
         let url = "http://127.0.0.1:8090";
-        let first = banner(&PLAIN, url, Some("blf_live_x"), Some(".belfry/api-key"));
+        let told = |key, first, file: Option<&str>, bootstrap| {
+            Told { url, first, key, file: file.map(str::to_owned), bootstrap }.banner(&PLAIN)
+        };
+        let first = told(Some("blf_live_x"), true, Some(".belfry/api-key"), false);
         assert!(first.contains("Bearer blf_live_x\"") && first.contains(".belfry/api-key"), "{first}");
-        let later = banner(&PLAIN, url, None, Some(".belfry/api-key"));
-        assert!(later.contains("Bearer $(cat .belfry/api-key)\""), "{later}");
-        assert!(!later.contains("blf_"));
-        assert!(banner(&PLAIN, url, None, None).contains("$BELFRY_API_KEY"));
+        for first in [true, false] {
+            let kept = told(None, first, Some(".belfry/api-key"), false);
+            assert!(kept.contains("Bearer $(cat .belfry/api-key)\"") && !kept.contains("blf_"), "{kept}");
+        }
+        let own = told(None, false, None, true);
+        assert!(own.contains("Bearer $BELFRY_BOOTSTRAP_KEY\""), "{own}");
+        assert!(told(None, false, None, false).contains("with your key in BELFRY_API_KEY"));
     }
 }

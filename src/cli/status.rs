@@ -5,12 +5,12 @@ use clap::Args;
 use super::Shell;
 use super::client::{Answer, Client, ServerArgs};
 use super::exit::{Exit, Failure};
-use super::terminal::{Colour, Format, Look, print, table};
-use super::view::NotificationView;
+use super::terminal::{Colour, Format, Look, print, print_json_text, table};
+use super::view::{DeliveryView, NotificationView};
 
 #[derive(Args)]
 pub struct StatusArgs {
-    /// The notification: ntf_…
+    /// The notification, ntf_…, or one of its deliveries, dlv_…
     id: String,
     #[command(flatten)]
     server: ServerArgs,
@@ -20,7 +20,7 @@ pub async fn run(shell: &Shell, args: &StatusArgs) -> anyhow::Result<Exit> {
     let client = Client::discover(&args.server, &shell.config()?)?;
     let answer = fetch(&client, &args.id).await?;
     match shell.look.format {
-        Format::Json => print(&format!("{}\n", answer.text.trim_end()))?,
+        Format::Json => print_json_text(&answer.text)?,
         Format::Table => print(&drawn(&shell.look, &NotificationView::of(&answer)?))?,
     }
     Ok(Exit::Ok)
@@ -29,10 +29,16 @@ pub async fn run(shell: &Shell, args: &StatusArgs) -> anyhow::Result<Exit> {
 /// # Errors
 /// The id is none, the notification is not to be had, or the server is away.
 pub async fn fetch(client: &Client, id: &str) -> Result<Answer, Failure> {
-    if id.parse::<belfry_domain::NotificationId>().is_err() {
-        return Err(Failure::new(Exit::Usage, "expected a notification's id: ntf_ and 24 hex digits"));
-    }
-    client.get(&format!("/v1/notifications/{id}")).await?.ok()
+    let path = if id.parse::<belfry_domain::NotificationId>().is_ok() {
+        format!("/v1/notifications/{id}")
+    } else if id.parse::<belfry_domain::DeliveryId>().is_ok() {
+        format!("/v1/deliveries/{id}")
+    } else {
+        let what =
+            "expected an id: ntf_ (a notification) or dlv_ (a delivery) and 24 hex digits; `belfry find` finds one";
+        return Err(Failure::new(Exit::Usage, what));
+    };
+    client.get(&path).await?.ok()
 }
 
 /// The heading and one row for each delivery.
@@ -44,11 +50,20 @@ pub fn drawn(look: &Look, it: &NotificationView) -> String {
         many => format!(", {many} repeats recognised"),
     };
     let mut text = format!("{}  {}  {}{repeats}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
-    let rows: Vec<Vec<String>> = it
-        .deliveries
-        .iter()
-        .map(|one| vec![one.id.clone(), one.channel.clone(), look.state(&one.state), one.reason.clone()])
-        .collect();
-    text.push_str(&table(look, &["DELIVERY", "CHANNEL", "STATE", "WHY"], &rows));
+    // The answer to a request names none yet.
+    let providers = it.deliveries.iter().any(|one| !one.provider.is_empty());
+    let row = |one: &DeliveryView| {
+        let mut row = vec![one.id.clone(), one.channel.clone()];
+        row.extend(providers.then(|| one.provider.clone()));
+        row.extend([look.state(&one.state), one.reason.clone()]);
+        row
+    };
+    let rows: Vec<Vec<String>> = it.deliveries.iter().map(row).collect();
+    let heading: &[&str] = if providers {
+        &["DELIVERY", "CHANNEL", "PROVIDER", "STATE", "WHY"]
+    } else {
+        &["DELIVERY", "CHANNEL", "STATE", "WHY"]
+    };
+    text.push_str(&table(look, heading, &rows));
     text
 }

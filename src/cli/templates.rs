@@ -26,7 +26,9 @@ pub enum TemplatesCommand {
 
 #[derive(Args)]
 pub struct PreviewArgs {
+    /// The template
     name: String,
+    /// Language tag of who reads it; absent: the template's own
     #[arg(long)]
     locale: Option<String>,
     /// Write each part to a file in this folder
@@ -35,7 +37,7 @@ pub struct PreviewArgs {
 }
 
 pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
-    let folder = |given: &Option<PathBuf>| -> Result<PathBuf, Failure> {
+    let folder = |given: &Option<PathBuf>| -> anyhow::Result<PathBuf> {
         given.clone().map_or_else(|| Ok(shell.config()?.templates.path), Ok)
     };
     match command {

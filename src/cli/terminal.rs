@@ -148,13 +148,72 @@ pub fn print(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("standard output: {error}")))
 }
 
-/// Prints one JSON document and a line end.
+/// Prints one JSON document and a line end: laid out on a terminal, on one line for programs.
 ///
 /// # Errors
 /// Standard output is closed, or the value has no JSON form.
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-    print(&format!("{text}\n"))
+    let text = serde_json::to_string(value).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    print_json_text(&text)
+}
+
+/// Likewise, of JSON text: every number keeps its digits.
+///
+/// # Errors
+/// Standard output is closed.
+pub fn print_json_text(text: &str) -> Result<(), Failure> {
+    print(&format!("{}\n", laid_out(text, stdout().is_terminal())))
+}
+
+/// JSON text with the white space between its tokens made anew.
+fn laid_out(text: &str, lines: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut depth: usize = 0;
+    let mut letters = text.chars().filter(|letter| !letter.is_control()).peekable();
+    let line = |out: &mut String, depth: usize| {
+        if lines {
+            out.push('\n');
+            out.extend(std::iter::repeat_n("  ", depth));
+        }
+    };
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => {
+                out.push('"');
+                while let Some(inner) = letters.next() {
+                    out.push(inner);
+                    match inner {
+                        '"' => break,
+                        '\\' => out.extend(letters.next()),
+                        _ => {}
+                    }
+                }
+            }
+            '{' | '[' => {
+                out.push(letter);
+                depth += 1;
+                while letters.next_if_eq(&' ').is_some() {}
+                if !matches!(letters.peek(), Some('}' | ']')) {
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                if !out.ends_with(['{', '[']) {
+                    line(&mut out, depth);
+                }
+                out.push(letter);
+            }
+            ',' => {
+                out.push(',');
+                line(&mut out, depth);
+            }
+            ':' if lines => out.push_str(": "),
+            ' ' => {}
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -173,6 +232,16 @@ mod tests {
         let narrow = Look { width: Some(30), ..PLAIN };
         let text = table(&narrow, &["ID", "WHY"], &rows);
         assert!(text.lines().all(|line| line.chars().count() <= 30) && text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn json_is_laid_out_without_touching_a_digit() {
+        let text = "{\"a\": [1e400, {}, [ ], \"x, {\\\"y: z\"],\n \"b\":18446744073709551616}";
+        assert_eq!(laid_out(text, false), "{\"a\":[1e400,{},[],\"x, {\\\"y: z\"],\"b\":18446744073709551616}");
+        assert_eq!(
+            laid_out(text, true),
+            "{\n  \"a\": [\n    1e400,\n    {},\n    [],\n    \"x, {\\\"y: z\"\n  ],\n  \"b\": 18446744073709551616\n}"
+        );
     }
 
     #[test]

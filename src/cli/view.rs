@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::client::Answer;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 
 #[derive(Debug, Deserialize)]
 pub struct NotificationView {
@@ -19,6 +19,21 @@ pub struct NotificationView {
     pub deliveries: Vec<DeliveryView>,
 }
 
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub struct Page {
+    #[serde(rename = "data")]
+    found: Vec<NotificationView>,
+    pub next_cursor: Option<String>,
+}
+
+impl Page {
+    #[must_use]
+    pub fn found(&self) -> &[NotificationView] {
+        &self.found
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub struct DeliveryView {
     pub id: String,
@@ -31,6 +46,11 @@ pub struct DeliveryView {
     pub reason: String,
     #[serde(default)]
     pub provider: String,
+    /// Number of the current send.
+    #[serde(default)]
+    pub send: u32,
+    #[serde(default)]
+    pub may_have_arrived: bool,
     #[serde(default)]
     pub timeline: Vec<EntryView>,
     pub timeline_left_out: Option<u32>,
@@ -44,6 +64,7 @@ pub struct EntryView {
     pub send: Option<u32>,
     pub attempt: Option<u32>,
     pub outcome: Option<String>,
+    pub why: Option<String>,
     pub text: Option<String>,
     pub took_ms: Option<u64>,
     pub worker: Option<String>,
@@ -62,7 +83,6 @@ impl NotificationView {
     /// # Errors
     /// The answer is no notification.
     pub fn of(answer: &Answer) -> Result<Self, Failure> {
-        serde_json::from_str(&answer.text)
-            .map_err(|_| Failure::new(Exit::Failed, "the server's answer is no notification; is it a Belfry server?"))
+        answer.read("a notification")
     }
 }

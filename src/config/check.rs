@@ -9,6 +9,7 @@ use hyper::http::uri::Authority;
 use super::problem::{Origin, Problem, near_match};
 use super::sections::{EnvironmentConfig, ProviderConfig};
 use super::{Config, HttpConfig};
+use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::ports::policy::OUTBOX;
 use crate::ports::span::Span;
@@ -16,8 +17,9 @@ use crate::ports::span::Span;
 /// RFC 5321 4.5.3.2.6.
 const LEAST_END_OF_DATA: Duration = Duration::from_secs(600);
 
-pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Problem> {
-    let mut checks = Checks { origin, found: Vec::new() };
+/// `before`: what is known to be wrong already, so that nothing is said twice.
+pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin, before: &[Problem]) -> Vec<Problem> {
+    let mut checks = Checks { origin, before, found: Vec::new() };
     checks.listener(config);
     checks.http(&config.http);
     checks.numbers(config);
@@ -41,12 +43,19 @@ pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Pro
 
 struct Checks<'a> {
     origin: &'a dyn Fn(&str) -> Origin,
+    before: &'a [Problem],
     found: Vec<Problem>,
 }
 
 impl Checks<'_> {
     fn refuse(&mut self, key: &str, what: impl Into<String>) {
         self.found.push(Problem { key: key.to_owned(), origin: (self.origin)(key), what: what.into() });
+    }
+
+    /// Whether something is known to be wrong at `key` or below it.
+    fn knows(&self, key: &str) -> bool {
+        let below = |one: &str| one == key || one.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        self.before.iter().chain(&self.found).any(|problem| below(&problem.key))
     }
 
     /// On the defaults nobody has thought about who may reach this: the first key is printed, and
@@ -147,7 +156,8 @@ impl Checks<'_> {
         match SmtpAddress::parse(&smtp.url) {
             Err(what) => self.refuse(&format!("{at}.url"), what),
             Ok(address) => {
-                if address.user && smtp.password.is_none() {
+                // A password file that cannot be read has been named already.
+                if address.user && smtp.password.is_none() && smtp.password_file.is_none() {
                     self.refuse(&format!("{at}.url"), "names a user; give the password by password_file");
                 }
                 if !address.user && smtp.password.is_some() {
@@ -171,6 +181,22 @@ impl Checks<'_> {
         if smtp.reuse.messages == 0 {
             self.refuse(&format!("{at}.reuse.messages"), "must be at least 1");
         }
+        self.dkim(at, smtp);
+        // What the channel itself would stop at: `serve` must not meet it after this said yes.
+        for problem in SmtpChannel::problems(smtp) {
+            let key = format!("{at}.{}", problem.key);
+            if !self.knows(&key) && !self.knows_of_the_login(at, problem.key) {
+                self.refuse(&key, problem.problem);
+            }
+        }
+    }
+
+    /// A user without a password shows at either key.
+    fn knows_of_the_login(&self, at: &str, key: &str) -> bool {
+        key == "password_file" && self.knows(&format!("{at}.url"))
+    }
+
+    fn dkim(&mut self, at: &str, smtp: &SmtpConfig) {
         if let Some(dkim) = &smtp.dkim {
             for (key, value) in [("domain", &dkim.domain), ("selector", &dkim.selector)] {
                 if value.is_empty() || !value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
@@ -184,6 +210,7 @@ impl Checks<'_> {
         let key = format!("environments.{name}");
         match (&environment.allow, environment.outbox) {
             (Some(_), true) => self.refuse(&key, "has both allow and outbox = true; give one"),
+            (None, false) if self.knows(&key) => {}
             (None, false) => self.refuse(&key, "says nothing; give allow = [...] or outbox = true"),
             (Some(_), false) if name == "test" => {
                 self.refuse(&format!("{key}.allow"), "\"test\" always goes to the outbox");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use figment::value::{Dict, Value};
 
 use super::problem::{Origin, Problem};
+use super::variables::{self, Stray};
 use crate::text_file;
 
 /// The complete, commented defaults.
@@ -43,6 +44,8 @@ pub(super) struct Layers {
     /// Environment overrides: key → the variable's own text, for values that only look like
     /// numbers, dates or lists.
     pub raw: BTreeMap<String, String>,
+    /// Variables that begin like ours and are none that is read.
+    pub unread: Vec<String>,
 }
 
 impl Layers {
@@ -53,8 +56,19 @@ impl Layers {
             layers.extend(read_file(path, problems));
         }
         let mut raw = BTreeMap::new();
+        let mut unread = Vec::new();
         for (name, text) in &sources.env {
-            let Some(rest) = name.strip_prefix(ENV_PREFIX) else { continue };
+            let Some(rest) = name.strip_prefix(ENV_PREFIX) else {
+                match variables::stray(name) {
+                    Stray::NotOurs => {}
+                    Stray::Unread => unread.push(name.clone()),
+                    Stray::Meant(what) => {
+                        let origin = Origin::Env(name.clone());
+                        problems.push(Problem { key: String::new(), origin, what });
+                    }
+                }
+                continue;
+            };
             let parts: Vec<String> = rest.to_lowercase().split("__").map(str::to_owned).collect();
             let origin = Origin::Env(name.clone());
             if parts.iter().any(String::is_empty) || parts.len() < 2 {
@@ -71,7 +85,7 @@ impl Layers {
             }
             raw.insert(parts.join("."), text.clone());
         }
-        Self { layers, raw }
+        Self { layers, raw, unread }
     }
 
     /// All layers in one, later ones over earlier ones, key by key.

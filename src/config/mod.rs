@@ -20,6 +20,7 @@ mod reading;
 mod secrets;
 mod sections;
 mod show;
+mod variables;
 
 pub use class::{ClassConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
@@ -66,6 +67,9 @@ pub struct Config {
     /// From [`BOOTSTRAP_KEY`]: 32 to 128 visible ASCII characters.
     #[serde(skip)]
     pub bootstrap_key: Option<SecretString>,
+    /// Environment variables that begin like ours and are none that is read.
+    #[serde(skip)]
+    pub unread: Vec<String>,
     /// Where each key's value came from, by dotted key.
     #[serde(skip)]
     origins: BTreeMap<String, Origin>,
@@ -92,13 +96,16 @@ impl Config {
         not_built::refuse(&mut reading);
         reading.refuse_unknown_sections(&SECTIONS);
         let config = Self::typed(&mut reading, sources);
-        let mut problems = reading.problems;
+        let Reading { layers, gone, mut problems, .. } = reading;
         if let Some(mut config) = config {
-            let layers = &reading.layers;
             let origin = |key: &str| layers.origin(key).unwrap_or(Origin::Default);
-            problems.extend(secrets::fill(&mut config, &origin));
-            problems.extend(check::check(&config, &origin));
+            // What stands in for a missing key is no second problem.
+            let real = |problem: &Problem| !gone.contains(&problem.key);
+            problems.extend(secrets::fill(&mut config, &origin).into_iter().filter(real));
+            let found = check::check(&config, &origin, &problems);
+            problems.extend(found.into_iter().filter(real));
             if problems.is_empty() {
+                config.unread.clone_from(&layers.unread);
                 config.origins = show::origins(&config, &origin);
                 return Ok(config);
             }
@@ -136,6 +143,7 @@ impl Config {
             environments,
             classes,
             bootstrap_key,
+            unread: Vec::new(),
             origins: BTreeMap::new(),
         })
     }
@@ -178,6 +186,12 @@ impl Config {
     pub fn provider_names(&self) -> impl Iterator<Item = &str> {
         let named = self.providers.keys().map(String::as_str);
         named.filter(|name| *name != OUTBOX).chain(std::iter::once(OUTBOX))
+    }
+
+    /// Where the value of `key` came from.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
     }
 
     /// Keys whose change a reload cannot carry out: they need a restart.

@@ -94,13 +94,21 @@ impl Reading {
             }
             Kind::MissingField(name) => {
                 let missing = format!("{key}.{name}");
-                if !self.gone.contains(&missing) {
-                    self.report(&key, format!("lacks the key \"{name}\""));
+                if !self.gone.insert(missing.clone()) {
+                    return false;
                 }
-                false
+                self.report(&key, format!("lacks the key \"{name}\"{}", self.meant_class(&key)));
+                // Something in its place, so that what else is wrong comes to light as well.
+                put(&mut self.tree, &missing, Value::from(""))
             }
+            // What stands in for a missing key does not fit either.
+            _ if self.gone.contains(&key) => remove(&mut self.tree, &key),
             _ => {
-                let what = if whole { wrong(kind) } else { format!("in its list, {}", wrong(kind)) };
+                let what = match hint(&key) {
+                    Some(hint) => hint.to_owned(),
+                    None if whole => wrong(kind),
+                    None => format!("in its list, {}", wrong(kind)),
+                };
                 if self.read_otherwise(&key, &what) {
                     return true;
                 }
@@ -109,6 +117,14 @@ impl Reading {
                 self.restore(&key)
             }
         }
+    }
+
+    /// A new class that is probably a known one, mistyped.
+    fn meant_class(&self, key: &str) -> String {
+        let Some(Value::Dict(_, known)) = find(self.layers.defaults(), "classes") else { return String::new() };
+        let name = key.strip_prefix("classes.").filter(|name| !known.contains_key(*name));
+        let near = name.and_then(|name| near_match(name, known.keys().map(String::as_str)));
+        near.map(|near| format!("; did you mean [classes.{near}]?")).unwrap_or_default()
     }
 
     /// An environment variable holds text; where its first reading did not fit, the text itself is
@@ -163,6 +179,12 @@ fn unknown(name: &str, known: &[&'static str]) -> String {
         Some(near) => format!("no such key; did you mean \"{near}\"?"),
         None => format!("no such key; known here: {}", known.join(", ")),
     }
+}
+
+/// What would be right, where the type's own words say little.
+fn hint(key: &str) -> Option<&'static str> {
+    (key == "http.listen")
+        .then_some("expected an address and a port such as \"127.0.0.1:8090\"; no name, no port alone")
 }
 
 /// What would be right, without the value that was found.

@@ -47,7 +47,8 @@ impl Filling<'_> {
         self.refuse_inline("password", smtp.password.as_ref());
         if let Some(path) = &smtp.password_file {
             if smtp.password.is_some() {
-                self.report("password", "is given twice: here and by password_file");
+                let here = (self.origin)(&format!("{}.password", self.at));
+                self.report("password", &format!("is given twice: by {here} and by password_file; give one"));
             }
             smtp.password = self.read("password_file", path).or(smtp.password.take());
         }

@@ -2,6 +2,7 @@
 //! no part of what is serialized, so there is none to leave out here.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::problem::Origin;
 use super::sections::ProviderConfig;
@@ -11,9 +12,44 @@ use super::{BOOTSTRAP_KEY, Config};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub key: String,
-    /// As TOML; `(set)` for a secret.
-    pub value: String,
+    pub value: Value,
     pub origin: Origin,
+}
+
+/// A value as it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// As TOML, and as JSON.
+    Plain(String, serde_json::Value),
+    /// A secret, which nobody is shown.
+    Set,
+}
+
+impl Value {
+    fn of(value: toml::Value) -> Self {
+        // Strings, numbers, truths and lists of them: all have a JSON form.
+        let json = serde_json::to_value(&value).unwrap_or_default();
+        Self::Plain(value.to_string(), json)
+    }
+
+    /// For programs; `"(set)"` for a secret.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Plain(_, json) => json.clone(),
+            Self::Set => self.to_string().into(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// As TOML; `(set)` for a secret.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Plain(toml, _) => toml,
+            Self::Set => "(set)",
+        })
+    }
 }
 
 pub(super) fn origins(config: &Config, origin: &dyn Fn(&str) -> Origin) -> BTreeMap<String, Origin> {
@@ -24,10 +60,9 @@ impl Config {
     /// By key, in alphabetical order.
     #[must_use]
     pub fn shown(&self) -> Vec<Shown> {
-        let origin = |key: &str| self.origins.get(key).cloned().unwrap_or(Origin::Default);
         let mut shown: Vec<Shown> = leaves(self)
             .into_iter()
-            .map(|(key, value)| Shown { origin: origin(&key), key, value: value.to_string() })
+            .map(|(key, value)| Shown { origin: self.origin(&key), key, value: Value::of(value) })
             .collect();
         shown.extend(self.secrets());
         shown.sort_by(|a, b| a.key.cmp(&b.key));
@@ -35,7 +70,7 @@ impl Config {
     }
 
     fn secrets(&self) -> Vec<Shown> {
-        let set = |key: String, origin: Origin| Shown { key, value: "(set)".into(), origin };
+        let set = |key: String, origin: Origin| Shown { key, value: Value::Set, origin };
         let mut secrets = Vec::new();
         if self.bootstrap_key.is_some() {
             secrets.push(set(BOOTSTRAP_KEY.into(), Origin::Env(BOOTSTRAP_KEY.into())));

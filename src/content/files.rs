@@ -72,11 +72,15 @@ fn problem(template: &str, file: &str, message: impl Into<String>) -> TemplatePr
     TemplateProblem { template: template.to_owned(), file: file.to_owned(), line: 0, message: message.into() }
 }
 
+/// What was found, and everything that is wrong with it: one bad file hides no other's faults.
+pub struct Found {
+    pub all: Vec<Files>,
+    pub problems: Vec<TemplateProblem>,
+}
+
 /// Every template under `dir`, with the shared files in each.
-///
-/// # Errors
-/// Everything that is wrong with the folders, at once.
-pub fn read(dir: &Path) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+#[must_use]
+pub fn read(dir: &Path) -> Found {
     let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut problems = Vec::new();
     match entries(dir) {
@@ -97,39 +101,39 @@ pub fn read(dir: &Path) -> Result<Vec<Files>, Vec<TemplateProblem>> {
         }
         Err(failed) => problems.push(problem("", "", format!("{} cannot be read: {failed}", dir.display()))),
     }
-    if problems.is_empty() { assemble(found) } else { Err(problems) }
+    assemble(found, problems)
 }
 
 /// The same from texts at hand, by path from the templates' folder.
-///
-/// # Errors
-/// As [`read`].
-pub fn from_texts(texts: &[(&str, &str)]) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+#[must_use]
+pub fn from_texts(texts: &[(&str, &str)]) -> Found {
     let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (path, text) in texts {
         let (name, rest) = path.split_once('/').unwrap_or((path, ""));
         found.entry(name.to_owned()).or_default().insert(rest.to_owned(), unix_lines(text));
     }
-    assemble(found)
+    assemble(found, Vec::new())
 }
 
-fn assemble(mut found: BTreeMap<String, BTreeMap<String, String>>) -> Result<Vec<Files>, Vec<TemplateProblem>> {
+fn assemble(mut found: BTreeMap<String, BTreeMap<String, String>>, mut problems: Vec<TemplateProblem>) -> Found {
     let shared = found.remove(SHARED).unwrap_or_default();
-    let mut problems = Vec::new();
     let mut all = Vec::new();
     for (name, mut files) in found {
         if !name_fits(&name) {
             problems.push(problem(&name, "", "a template's name is lowercase letters, digits, `_` and `-`"));
         }
-        for path in files.keys() {
-            if let Err(message) = check_path(path) {
+        // What has no place is named and left out, so that the rest is still looked at.
+        files.retain(|path, _| match check_path(path) {
+            Ok(()) => true,
+            Err(message) => {
                 problems.push(problem(&name, path, message));
+                false
             }
-        }
+        });
         files.extend(shared.iter().map(|(path, text)| (format!("{SHARED}/{path}"), text.clone())));
         all.push(Files { name, files });
     }
-    if problems.is_empty() { Ok(all) } else { Err(problems) }
+    Found { all, problems }
 }
 
 fn name_fits(name: &str) -> bool {

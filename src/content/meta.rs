@@ -3,21 +3,11 @@
 use std::collections::BTreeMap;
 
 use belfry_domain::ChannelKind;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::files::{META, is_locale};
 use super::problem::TemplateProblem;
 use crate::ports::mail;
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    description: String,
-    channels: Vec<String>,
-    locale: String,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
@@ -34,50 +24,102 @@ impl Meta {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(template: &str, text: &str) -> Result<Self, Vec<TemplateProblem>> {
-        let problem = |line: usize, message: String| TemplateProblem {
-            template: template.to_owned(),
-            file: META.to_owned(),
-            line,
-            message,
-        };
-        let written: Written = toml::from_str(text).map_err(|failed| {
-            let line = failed.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            vec![problem(line, failed.message().to_owned())]
-        })?;
-        let mut problems = Vec::new();
-        let mut channels = Vec::new();
-        for name in &written.channels {
-            match name.as_str() {
-                "push" => channels.extend([ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
-                name => match name.parse() {
-                    Ok(channel) => channels.push(channel),
-                    Err(_) => problems.push(problem(0, format!("`{name}` is no channel"))),
-                },
+        let mut written = match toml::from_str::<toml::Table>(text) {
+            Ok(table) => Written { template, text, table, problems: Vec::new() },
+            Err(failed) => {
+                let line = failed.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+                let (template, file) = (template.to_owned(), META.to_owned());
+                return Err(vec![TemplateProblem { template, file, line, message: failed.message().to_owned() }]);
             }
+        };
+        written.refuse_unknown();
+        let description = written.required("description", "a text");
+        let names: Option<Vec<String>> = written.required("channels", "a list of channels such as [\"email\"]");
+        let channels = names.map(|names| written.channels(&names));
+        let locale: Option<String> = written.required("locale", "a text such as \"en\"");
+        if let Some(locale) = locale.as_ref().filter(|locale| !is_locale(locale)) {
+            written.problem("locale", format!("`{locale}` is no locale such as `en` or `pt-BR`"));
         }
-        channels.sort_unstable();
-        channels.dedup();
-        if written.channels.is_empty() {
-            problems.push(problem(0, "a template needs at least one channel".to_owned()));
-        }
-        if !is_locale(&written.locale) {
-            problems.push(problem(0, format!("`{}` is no locale such as `en` or `pt-BR`", written.locale)));
-        }
-        if written.headers.len() > mail::MOST_HEADERS {
-            problems.push(problem(0, format!("a mail has at most {} headers of one's own", mail::MOST_HEADERS)));
+        let headers: BTreeMap<String, String> = written.optional("headers", "a table of texts").unwrap_or_default();
+        if headers.len() > mail::MOST_HEADERS {
+            written.problem("headers", format!("a mail has at most {} headers of one's own", mail::MOST_HEADERS));
         }
         let mut before: Vec<(String, String)> = Vec::new();
-        for name in written.headers.keys() {
+        for name in headers.keys() {
             // Its value is only known when the message is made.
             if let Some(why) = mail::wrong_header(name, "value", &before) {
-                problems.push(problem(0, format!("header `{name}` {why}")));
+                written.problem(name, format!("header `{name}` {why}"));
             }
             before.push((name.clone(), String::new()));
         }
-        if !problems.is_empty() {
-            return Err(problems);
+        match (description, channels, locale) {
+            (Some(description), Some(channels), Some(locale)) if written.problems.is_empty() => {
+                Ok(Self { description, channels, locale, headers })
+            }
+            _ => Err(written.problems),
         }
-        let Written { description, locale, headers, .. } = written;
-        Ok(Self { description, channels, locale, headers })
+    }
+}
+
+const KEYS: [&str; 4] = ["description", "channels", "locale", "headers"];
+
+/// The file as it was written, and what is wrong with it so far: an author mends it once.
+struct Written<'a> {
+    template: &'a str,
+    text: &'a str,
+    table: toml::Table,
+    problems: Vec<TemplateProblem>,
+}
+
+impl Written<'_> {
+    /// With the line where `key` is given, if it is.
+    fn problem(&mut self, key: &str, message: String) {
+        let gives = |line: &str| {
+            let rest = line.trim_start().trim_start_matches(['[', '"']).strip_prefix(key);
+            rest.is_some_and(|rest| rest.trim_start_matches('"').trim_start().starts_with(['=', ']']))
+        };
+        let line = self.text.lines().position(gives).map_or(0, |at| at + 1);
+        let (template, file) = (self.template.to_owned(), META.to_owned());
+        self.problems.push(TemplateProblem { template, file, line, message });
+    }
+
+    fn refuse_unknown(&mut self) {
+        let strangers: Vec<String> = self.table.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect();
+        for key in strangers {
+            self.problem(&key, format!("`{key}` is no key; there are {}", KEYS.join(", ")));
+        }
+    }
+
+    fn optional<T: DeserializeOwned>(&mut self, key: &str, expected: &str) -> Option<T> {
+        let value = self.table.get(key)?.clone();
+        let read = value.try_into().ok();
+        if read.is_none() {
+            self.problem(key, format!("`{key}` must be {expected}"));
+        }
+        read
+    }
+
+    fn required<T: DeserializeOwned>(&mut self, key: &str, expected: &str) -> Option<T> {
+        if !self.table.contains_key(key) {
+            self.problem(key, format!("lacks the key `{key}`: {expected}"));
+        }
+        self.optional(key, expected)
+    }
+
+    fn channels(&mut self, names: &[String]) -> Vec<ChannelKind> {
+        let mut channels = Vec::new();
+        for name in names {
+            match (name.as_str(), name.parse()) {
+                ("push", _) => channels.extend([ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
+                (_, Ok(channel)) => channels.push(channel),
+                (_, Err(_)) => self.problem("channels", format!("`{name}` is no channel")),
+            }
+        }
+        if names.is_empty() {
+            self.problem("channels", "a template needs at least one channel".to_owned());
+        }
+        channels.sort_unstable();
+        channels.dedup();
+        channels
     }
 }

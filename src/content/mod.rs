@@ -31,7 +31,7 @@ use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
 use sha2::{Digest, Sha256};
 
-use files::Files;
+use files::{Files, Found};
 use inputs::{Inputs, Source};
 pub use meta::Meta;
 pub use problem::{RenderFault, RenderProblem, TemplateProblem};
@@ -46,6 +46,8 @@ use crate::ports::message::Rendered;
 const DEFAULT_FOLDER: &str = "templates";
 /// Versions that are no longer on disk, kept compiled for messages that were frozen on them.
 const OLD_VERSIONS: usize = 64;
+/// How many templates are named to somebody who asked for one that there is not.
+const NAMED: usize = 20;
 
 /// The templates of an installation, compiled.
 pub struct Content {
@@ -61,7 +63,7 @@ impl Content {
     /// # Errors
     /// Everything that is wrong with them, at once.
     pub fn load(dir: &Path) -> Result<Self, Vec<TemplateProblem>> {
-        Self::compile(files::read(dir)?)
+        Self::compile(files::read(dir))
     }
 
     /// The templates that are part of the program, for a start with nothing configured.
@@ -69,7 +71,7 @@ impl Content {
     /// # Errors
     /// As [`Content::load`]; a test shows that there are none.
     pub fn built_in() -> Result<Self, Vec<TemplateProblem>> {
-        Self::compile(files::from_texts(built_in::TEXTS)?)
+        Self::compile(files::from_texts(built_in::TEXTS))
     }
 
     /// Those under `dir`, or the built-in ones where [nothing was given](Self::nothing_given).
@@ -89,10 +91,10 @@ impl Content {
         dir == Path::new(DEFAULT_FOLDER) && absent()
     }
 
-    fn compile(all: Vec<Files>) -> Result<Self, Vec<TemplateProblem>> {
+    fn compile(found: Found) -> Result<Self, Vec<TemplateProblem>> {
         let mut by_name = BTreeMap::new();
-        let mut problems = Vec::new();
-        for files in all {
+        let mut problems = found.problems;
+        for files in found.all {
             let name = files.name.clone();
             match compile_apart(files) {
                 Ok(template) => {
@@ -131,15 +133,21 @@ impl Content {
     /// # Errors
     /// [`RenderFault::UnknownTemplate`].
     pub fn freeze(&self, name: &str, locale: Option<&str>) -> Result<TemplateRef, RenderProblem> {
-        let template = self
-            .by_name
-            .get(name)
-            .ok_or_else(|| RenderProblem::new(RenderFault::UnknownTemplate, "there is no template of this name"))?;
+        let Some(template) = self.by_name.get(name) else {
+            return Err(RenderProblem::new(RenderFault::UnknownTemplate, self.no_such_template()));
+        };
         Ok(TemplateRef {
             name: name.to_owned(),
             version: template.version.clone(),
             locale: template.locale(locale).to_owned(),
         })
+    }
+
+    fn no_such_template(&self) -> String {
+        let named: Vec<&str> = self.names().take(NAMED).collect();
+        let more = self.by_name.len().saturating_sub(named.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("there is no template of this name; there are {}{more}", named.join(", "))
     }
 
     /// The message for one address slot.

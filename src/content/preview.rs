@@ -62,7 +62,7 @@ pub fn preview(
             continue;
         }
         let (heading, parts) = match content.render(&inputs, *channel, slot(*channel)) {
-            Ok(message) => shown(*channel, message),
+            Ok(message) => shown(message),
             Err(problem) => {
                 let failed = (format!("{channel}: FAILED"), vec![(None, format!("{problem}\n"))]);
                 built.problems.push(problem);
@@ -98,20 +98,23 @@ impl Preview {
 /// File, where the part becomes one, and text ending in a line end.
 type Parts = Vec<(Option<&'static str>, String)>;
 
-fn shown(channel: ChannelKind, message: Rendered) -> (String, Parts) {
+fn shown(message: Rendered) -> (String, Parts) {
     match message {
         Rendered::Email(mail) => ("Email".to_owned(), mail_parts(*mail)),
         Rendered::Sms { text } => {
             let parts = sms_segments(&text);
             let count = text.chars().count();
-            (format!("SMS, {count} characters, {parts} part(s)"), vec![(Some("sms.txt"), text + "\n")])
+            (
+                format!("SMS, {count} characters, {parts} {}", if parts == 1 { "part" } else { "parts" }),
+                vec![(Some("sms.txt"), text + "\n")],
+            )
         }
         Rendered::Push { payload } => {
             (format!("Push, {} of {LARGEST_PUSH} bytes", payload.len()), vec![(Some("push.json"), payload + "\n")])
         }
         Rendered::Inbox { payload } => ("Inbox".to_owned(), vec![(None, payload + "\n")]),
         Rendered::Webhook { body } => ("Webhook".to_owned(), vec![(None, body + "\n")]),
-        Rendered::Chat { text } => (channel.to_string(), vec![(None, text + "\n")]),
+        Rendered::Chat { text } => ("Chat".to_owned(), vec![(None, text + "\n")]),
     }
 }
 

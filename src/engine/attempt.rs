@@ -11,6 +11,7 @@ use belfry_domain::timeline::ClaimMark;
 use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode};
 use futures::FutureExt;
 
+use super::calls::Slot;
 use super::health::Gate;
 use super::ledger::{Live, Place};
 use super::permits::Permit;
@@ -18,17 +19,18 @@ use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared};
 use crate::facts::Fact;
 use crate::ports::channel::Call;
-use crate::ports::clock::Boot;
 use crate::ports::deliveries::{Claim, Spend, Written};
 use crate::ports::message::Outgoing;
 use crate::ports::policy::Provider;
 
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
+const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Runs one attempt to its end. The permit and the claim's place in the ledger go when it returns.
+/// Runs one attempt to its end. The permit goes with the call, the claim's place in the ledger with
+/// the record of its outcome.
 pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, permit: Permit) {
     let policy = shared.policy();
     let class = shared.class_of(&claim.delivery);
@@ -52,10 +54,13 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, permit: P
             Some((held, event))
         }
     };
+    // The provider is free for the next while this is written.
+    let settling = shared.permits.settling();
+    drop(permit);
     if let Some((held, event)) = to_settle {
         shared.settle(held, event).await;
     }
-    drop((place, permit));
+    drop((place, settling));
 }
 
 fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
@@ -66,10 +71,6 @@ fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
 impl Shared {
     fn hold_for(&self, wait: std::time::Duration, why: DeferWhy) -> Event {
         Event::Held { until: self.deps.clock.now().plus(wait), why }
-    }
-
-    fn wall(&self, boot: Boot) -> belfry_domain::UnixMs {
-        self.deps.clock.now().plus(boot.saturating_sub(self.deps.clock.boot()))
     }
 }
 
@@ -86,6 +87,11 @@ type ToSettle<'a> = Option<(Held<'a>, Event)>;
 
 impl<'a> Work<'a> {
     async fn run(&self, mut held: Held<'a>) -> ToSettle<'a> {
+        let mut turn = self.turn().await;
+        if *self.shared.cut_off.borrow() {
+            // Had no turn before the end.
+            return Some((held, Event::Released));
+        }
         if let Some(event) = self.not_now(&held.delivery) {
             return Some((held, event));
         }
@@ -98,13 +104,23 @@ impl<'a> Work<'a> {
         };
         if self.class.at_most_once() {
             held = self.spend(held).await?;
+            turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
         }
         if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
             // Slept through the lease before anything was sent.
             return Some((held, Event::Released));
         }
         let event = self.call(&out, &held).await;
+        drop(turn);
         Some((held, event))
+    }
+
+    /// At least once: the turn to call. At most once: the turn to spend first, so that a provider
+    /// need not wait while that is recorded; as many as may call may have spent before their call,
+    /// and that is what a crash costs at the most.
+    async fn turn(&self) -> Slot {
+        let calls = if self.class.at_most_once() { &self.shared.spending } else { &self.shared.calls };
+        calls.enter(&self.claim.delivery.lane, self.provider.concurrency).await
     }
 
     /// Whether it may be called at all now, on what was read with the claim.
@@ -114,9 +130,10 @@ impl<'a> Work<'a> {
             refused => return Some(Event::Admitted(refused)),
         }
         let (health, boot) = (&self.shared.health, self.shared.deps.clock.boot());
-        if let Gate::Shut { until } = health.gate(&delivery.lane.provider, boot) {
-            // Claimed before the circuit opened.
-            return Some(Event::Held { until: self.shared.wall(until), why: DeferWhy::Breaker });
+        if let Gate::Shut { .. } = health.gate(&delivery.lane.provider, boot) {
+            // Claimed before the circuit opened. Not put off until it may close: no claim is made
+            // until then anyway, and it closes earlier when the provider is reconfigured.
+            return Some(self.shared.hold_for(BEHIND_CIRCUIT, DeferWhy::Breaker));
         }
         if delivery.attempts == 0 {
             health.first_attempt(&delivery.lane, boot);
@@ -158,7 +175,7 @@ impl<'a> Work<'a> {
             Err(RenderFault::Store(_)) => return Err(self.shared.hold_for(TEMPLATE_AWAY, DeferWhy::Retry)),
         };
         if made.hash != delivery.content_hash {
-            if delivery.may_have_arrived() {
+            if delivery.this_send_may_have_arrived() {
                 return Err(Event::Drifted);
             }
             held.delivery.content_hash = made.hash;
@@ -220,6 +237,7 @@ impl<'a> Work<'a> {
             }
         };
         let took = clock.boot().saturating_sub(started);
+        self.shared.calls.took(&held.delivery.lane.provider, took);
         self.note_health(&held.delivery.lane.provider, &outcome);
         if matches!(&outcome, Outcome::NotAccepted { why, .. } if why.code == WhyCode::LeaseLost) {
             return Event::Released;
@@ -230,6 +248,11 @@ impl<'a> Work<'a> {
 
     fn note_health(&self, provider: &str, outcome: &Outcome) {
         let shared = self.shared;
+        // A call that began before a reload says nothing of what was put in its place.
+        let current = shared.policy().providers.get(provider).map(|now| now.channel.clone());
+        if !current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel)) {
+            return;
+        }
         let provider = provider.to_owned();
         match shared.health.record(&provider, outcome, shared.deps.clock.boot()) {
             Change::None => return,

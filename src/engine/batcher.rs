@@ -1,26 +1,44 @@
-//! One round trip for many writers: while a batch is under way the next one gathers. Nothing waits
-//! for a batch to fill, so a single code is recorded at once.
+//! One round trip for many writers: while a batch is under way the next one gathers, and where
+//! nothing in it is urgent it gathers a moment longer. A lone code is recorded at once.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use futures::future::BoxFuture;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::ports::StoreError;
-use crate::ports::clock::{BoxFuture, Clock};
+use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::MOST_ITEMS;
-use std::sync::Arc;
 
 /// Bound of what may gather; writers beyond it wait their turn.
 const QUEUE: usize = 4 * MOST_ITEMS;
 /// Between two tries at a store that is away.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// How long a batch without anything urgent gathers at the most. Every transaction writes the same
+/// few pages again, however little is new in them.
+pub(super) const LINGER: Duration = Duration::from_millis(2);
 
-type Asked<T, R> = (T, oneshot::Sender<R>);
+struct Asked<T, R> {
+    item: T,
+    urgent: bool,
+    answer: oneshot::Sender<R>,
+}
 
 /// A writer's end.
 pub(super) struct Batcher<T, R> {
     queue: mpsc::Sender<Asked<T, R>>,
+}
+
+type Write<T, R> = Box<dyn Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<R>, StoreError>> + Send + Sync>;
+
+/// The loop behind it. Run again after a panic: what had gathered is still there.
+pub(super) struct Batches<T, R> {
+    asked: Mutex<mpsc::Receiver<Asked<T, R>>>,
+    write: Write<T, R>,
+    failed: Box<dyn Fn() + Send + Sync>,
+    clock: Arc<dyn Clock>,
 }
 
 impl<T, R> Batcher<T, R>
@@ -35,38 +53,62 @@ where
         clock: Arc<dyn Clock>,
         write: W,
         failed: impl Fn() + Send + Sync + 'static,
-    ) -> (Self, BoxFuture)
+    ) -> (Self, Arc<Batches<T, R>>)
     where
         W: Fn(Vec<T>) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Vec<R>, StoreError>> + Send + 'static,
     {
-        let (queue, mut asked) = mpsc::channel::<Asked<T, R>>(QUEUE);
-        let run = async move {
-            let mut batch = Vec::with_capacity(MOST_ITEMS);
-            while asked.recv_many(&mut batch, MOST_ITEMS).await > 0 {
-                let (items, waiting): (Vec<T>, Vec<oneshot::Sender<R>>) = batch.drain(..).unzip();
-                let answers = loop {
-                    match write(items.clone()).await {
-                        Ok(answers) => break answers,
-                        Err(_) => {
-                            failed();
-                            clock.sleep_until(clock.boot() + TRY_AGAIN).await;
-                        }
-                    }
-                };
-                for (answer, to) in answers.into_iter().zip(waiting) {
-                    // A writer that is gone was broken off; its write stands all the same.
-                    drop(to.send(answer));
-                }
-            }
-        };
-        (Self { queue }, Box::pin(run))
+        let (queue, asked) = mpsc::channel(QUEUE);
+        let write: Write<T, R> = Box::new(move |batch| Box::pin(write(batch)));
+        (Self { queue }, Arc::new(Batches { asked: Mutex::new(asked), write, failed: Box::new(failed), clock }))
     }
 
-    /// The answer, or `None` once the batcher is gone (the node is being torn down).
-    pub(super) async fn write(&self, item: T) -> Option<R> {
+    /// The answer, or `None` once the batcher is gone (the node is being torn down) or has lost it
+    /// in a panic. `urgent`: nothing is waited for.
+    pub(super) async fn write(&self, item: T, urgent: bool) -> Option<R> {
         let (answer, answered) = oneshot::channel();
-        self.queue.send((item, answer)).await.ok()?;
+        self.queue.send(Asked { item, urgent, answer }).await.ok()?;
         answered.await.ok()
+    }
+}
+
+impl<T: Clone, R> Batches<T, R> {
+    pub(super) async fn run(&self) {
+        let mut asked = self.asked.lock().await;
+        let mut batch = Vec::with_capacity(MOST_ITEMS);
+        while asked.recv_many(&mut batch, MOST_ITEMS).await > 0 {
+            self.gather(&mut asked, &mut batch).await;
+            let items: Vec<T> = batch.iter().map(|one| one.item.clone()).collect();
+            let answers = self.written(items).await;
+            for (answer, one) in answers.into_iter().zip(batch.drain(..)) {
+                // A writer that is gone was broken off; its write stands all the same.
+                drop(one.answer.send(answer));
+            }
+            batch.clear();
+        }
+    }
+
+    async fn gather(&self, asked: &mut mpsc::Receiver<Asked<T, R>>, batch: &mut Vec<Asked<T, R>>) {
+        let until: Boot = self.clock.boot() + LINGER;
+        while batch.len() < MOST_ITEMS && batch.iter().all(|one| !one.urgent) {
+            let room = MOST_ITEMS - batch.len();
+            tokio::select! {
+                biased;
+                more = asked.recv_many(batch, room) => if more == 0 { return },
+                () = self.clock.sleep_until(until) => return,
+            }
+        }
+    }
+
+    async fn written(&self, items: Vec<T>) -> Vec<R> {
+        loop {
+            match (self.write)(items.clone()).await {
+                Ok(answers) => return answers,
+                Err(_) => {
+                    (self.failed)();
+                    self.clock.sleep_until(self.clock.boot() + TRY_AGAIN).await;
+                }
+            }
+        }
     }
 }

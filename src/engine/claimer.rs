@@ -8,6 +8,7 @@ use std::time::Duration;
 use belfry_domain::Lane;
 use futures::FutureExt;
 
+use super::batcher::LINGER;
 use super::health::Gate;
 use super::settle::SharedRef;
 use super::{Alone, attempt, lanes_of};
@@ -45,6 +46,10 @@ pub(super) async fn run(shared: SharedRef) {
                     shared.deps.facts.record(&Fact::StoreRecovered);
                 }
                 full = claimed > 0 && !alone;
+                if full {
+                    // What is free now would be claimed one by one.
+                    shared.pause(LINGER).await;
+                }
                 if claimed == 0 && !alone {
                     let due = next_due.map_or(look_again, |due| due.min(look_again));
                     wait(&shared, freed, due, true).await;
@@ -67,7 +72,7 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     let mut lanes = Vec::new();
     for (name, provider) in &policy.providers {
         let concurrency = match shared.health.gate(name, now) {
-            Gate::Open => provider.concurrency,
+            Gate::Open => shared.calls.in_hand(name, provider.concurrency),
             Gate::Trial => {
                 let busy = lanes_of(name).any(|lane| shared.permits.taken(&lane) > 0);
                 // One call, in whichever lane has something, urgent first.
@@ -88,6 +93,9 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     }
     for lane in shared.orphans.borrow().iter() {
         lanes.push((lane.clone(), shared.permits.free(lane, ORPHANS)));
+    }
+    if shared.permits.backed_up() {
+        lanes.clear();
     }
     lanes.retain(|(_, free)| *free > 0);
     (lanes, look_again)

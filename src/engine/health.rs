@@ -9,14 +9,6 @@ use belfry_domain::{Lane, Outcome};
 
 use crate::ports::clock::Boot;
 
-/// An open circuit, for readiness and the dashboard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CircuitView {
-    pub provider: String,
-    /// `credential`, `unreachable` or `throttled`.
-    pub why: &'static str,
-}
-
 #[derive(Default)]
 pub(super) struct Health {
     breakers: Mutex<BTreeMap<String, Breaker>>,
@@ -51,15 +43,6 @@ impl Health {
 
     pub(super) fn record(&self, provider: &str, outcome: &Outcome, now: Boot) -> Change {
         self.breakers().entry(provider.to_owned()).or_default().record(outcome, now)
-    }
-
-    pub(super) fn open_circuits(&self) -> Vec<CircuitView> {
-        self.breakers()
-            .iter()
-            .filter_map(|(provider, breaker)| {
-                breaker.open_until().map(|(_, why)| CircuitView { provider: provider.clone(), why: why.name() })
-            })
-            .collect()
     }
 
     pub(super) fn reset(&self) {

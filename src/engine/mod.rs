@@ -4,6 +4,7 @@
 
 mod attempt;
 mod batcher;
+mod calls;
 mod claimer;
 mod health;
 mod ledger;
@@ -31,8 +32,6 @@ use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::policy::{Policy, Provider};
-
-pub use health::CircuitView;
 
 /// One message, made from frozen inputs.
 pub struct Made {
@@ -85,6 +84,9 @@ pub(crate) struct Shared {
     settings: Settings,
     ledger: ledger::Ledger,
     permits: permits::Permits,
+    calls: calls::Calls,
+    /// At most once: who may record now that a call is about to be made.
+    spending: calls::Calls,
     health: health::Health,
     settler: settle::Settler,
     /// No new claims.
@@ -115,6 +117,8 @@ impl Engine {
         let shared = Arc::new(Shared {
             ledger: ledger::Ledger::new(deps.clock.clone()),
             permits: permits::Permits::default(),
+            calls: calls::Calls::default(),
+            spending: calls::Calls::default(),
             health: health::Health::default(),
             settler,
             draining: watch::channel(false).0,
@@ -126,9 +130,15 @@ impl Engine {
             settings,
             deps,
         });
-        for (name, batch) in batches {
-            shared.deps.tasks.start(name, batch);
-        }
+        let (settles, spends) = (batches.settles, batches.spends);
+        shared.keep_running("settle batches", move |_| {
+            let settles = settles.clone();
+            async move { settles.run().await }
+        });
+        shared.keep_running("spend batches", move |_| {
+            let spends = spends.clone();
+            async move { spends.run().await }
+        });
         shared.keep_running("claimer", claimer::run);
         shared.keep_running("renewer", renewer::run);
         shared.keep_running("sweeper", sweeper::run);
@@ -152,16 +162,10 @@ impl Engine {
         }
     }
 
-    /// Calls under way.
+    /// Claims in hand: calls under way, and those that are next.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.shared.permits.in_flight()
-    }
-
-    /// The circuits that are open.
-    #[must_use]
-    pub fn open_circuits(&self) -> Vec<CircuitView> {
-        self.shared.health.open_circuits()
     }
 
     /// Closes every circuit: providers were reconfigured and deserve a fresh look.

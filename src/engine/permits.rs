@@ -1,4 +1,4 @@
-//! How many calls may be under way, per provider and priority. Whatever waits holds no claim, so
+//! How many claims may be in hand, per provider and priority. Whatever waits holds no claim, so
 //! claims are only asked for where a permit is free. High lanes always keep some.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,16 @@ use belfry_domain::{Lane, Priority};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+/// Outcomes that may wait for their record before claiming stops.
+const MOST_SETTLING: usize = 512;
+
 #[derive(Default)]
 pub(super) struct Permits {
     taken: Arc<Mutex<BTreeMap<Lane, u16>>>,
     /// Claims that are being asked for; what they bring is work that has not begun.
     asking: Arc<AtomicUsize>,
+    /// Outcomes on their way into the record.
+    settling: Arc<AtomicUsize>,
     changed: Arc<Notify>,
     /// Something ended: whoever waits for the end of everything looks again. Not `changed`, which
     /// the claimer itself waits on.
@@ -33,7 +38,23 @@ impl Drop for Asking {
     }
 }
 
-/// One call's permit; given back when dropped, however the task ends.
+/// An outcome being recorded, until dropped.
+pub(super) struct Settling {
+    settling: Arc<AtomicUsize>,
+    changed: Arc<Notify>,
+    ended: Arc<Notify>,
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        if self.settling.fetch_sub(1, Ordering::SeqCst) == MOST_SETTLING {
+            self.changed.notify_waiters();
+        }
+        self.ended.notify_waiters();
+    }
+}
+
+/// One claim's permit, until its call has ended; given back when dropped, however the task ends.
 pub(super) struct Permit {
     lane: Lane,
     taken: Arc<Mutex<BTreeMap<Lane, u16>>>,
@@ -53,26 +74,43 @@ impl Drop for Permit {
     }
 }
 
-impl Permits {
-    /// The share of `concurrency` that lanes below each priority may not use.
-    fn reserved(priority: Priority, concurrency: u16) -> u16 {
-        match priority {
-            Priority::High => 0,
-            Priority::Normal => concurrency.div_ceil(4),
-            Priority::Low => concurrency.div_ceil(4) + concurrency / 4,
-        }
+/// The share of `concurrency` that lanes below each priority may not use.
+fn reserved(priority: Priority, concurrency: u16) -> u16 {
+    match priority {
+        Priority::High => 0,
+        Priority::Normal => concurrency.div_ceil(4),
+        Priority::Low => concurrency.div_ceil(4) + concurrency / 4,
     }
+}
 
-    /// How many more calls a lane may start now.
+/// How many more of `concurrency` a priority may take, where `taken` says what each has.
+pub(super) fn free(priority: Priority, concurrency: u16, taken: impl Fn(Priority) -> u16) -> u16 {
+    // Below three the reserves would leave a lane nothing at all.
+    let concurrency = concurrency.max(3);
+    let total: u16 = Priority::ALL.iter().map(|one| taken(*one)).sum();
+    let at_or_below: u16 = Priority::ALL.iter().filter(|one| **one >= priority).map(|one| taken(*one)).sum();
+    let own = (concurrency - reserved(priority, concurrency)).saturating_sub(at_or_below);
+    own.min(concurrency.saturating_sub(total))
+}
+
+impl Permits {
+    /// How many more claims a lane may have in hand.
     pub(super) fn free(&self, lane: &Lane, concurrency: u16) -> u16 {
-        // Below three the reserves would leave a lane nothing at all.
-        let concurrency = concurrency.max(3);
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |priority: Priority| taken.get(&Lane::new(lane.provider.clone(), priority)).copied().unwrap_or(0);
-        let total: u16 = Priority::ALL.iter().map(|one| of(*one)).sum();
-        let at_or_below: u16 = Priority::ALL.iter().filter(|one| **one >= lane.priority).map(|one| of(*one)).sum();
-        let own = (concurrency - Self::reserved(lane.priority, concurrency)).saturating_sub(at_or_below);
-        own.min(concurrency.saturating_sub(total))
+        free(lane.priority, concurrency, of)
+    }
+
+    /// To be held while something is settled, and taken before its permit is given back: whoever
+    /// waits for the end of everything must not miss it in between.
+    pub(super) fn settling(&self) -> Settling {
+        self.settling.fetch_add(1, Ordering::SeqCst);
+        Settling { settling: self.settling.clone(), changed: self.changed.clone(), ended: self.ended.clone() }
+    }
+
+    /// So much waits to be settled that nothing more is to be claimed.
+    pub(super) fn backed_up(&self) -> bool {
+        self.settling.load(Ordering::SeqCst) >= MOST_SETTLING
     }
 
     pub(super) fn take(&self, lane: &Lane) -> Permit {
@@ -94,10 +132,10 @@ impl Permits {
 
     /// Nothing is under way, and nothing about to be.
     pub(super) fn idle(&self) -> bool {
-        self.asking.load(Ordering::SeqCst) == 0 && self.in_flight() == 0
+        self.asking.load(Ordering::SeqCst) == 0 && self.in_flight() == 0 && self.settling.load(Ordering::SeqCst) == 0
     }
 
-    /// Calls under way in one lane.
+    /// Claims in hand in one lane.
     pub(super) fn taken(&self, lane: &Lane) -> u16 {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).get(lane).copied().unwrap_or(0)
     }

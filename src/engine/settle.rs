@@ -6,12 +6,11 @@ use std::sync::Arc;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::{Rejected, StepFact};
 use belfry_domain::timeline::{ClaimMark, Hop};
-use belfry_domain::{Class, Delivery, Event, Outcome, step};
+use belfry_domain::{Class, Delivery, Event, Outcome, Priority, step};
 
-use super::batcher::Batcher;
+use super::batcher::{Batcher, Batches};
 use super::{Deps, Shared};
 use crate::facts::Fact;
-use crate::ports::clock::BoxFuture;
 use crate::ports::deliveries::{Settle, Spend, Token, Written};
 use crate::ports::policy::Provider;
 
@@ -20,8 +19,14 @@ pub(super) struct Settler {
     spends: Batcher<Spend, Written>,
 }
 
+/// What has to run for a [`Settler`] to be answered.
+pub(super) struct Loops {
+    pub settles: Arc<Batches<Settle, Written>>,
+    pub spends: Arc<Batches<Spend, Written>>,
+}
+
 impl Settler {
-    pub(super) fn new(deps: Deps) -> (Self, Vec<(&'static str, BoxFuture)>) {
+    pub(super) fn new(deps: Deps) -> (Self, Loops) {
         let settle = deps.clone();
         let told = deps.facts.clone();
         let (settles, run_settles) = Batcher::new(
@@ -42,11 +47,12 @@ impl Settler {
             },
             move || told.record(&Fact::StoreUnavailable { verb: "spend" }),
         );
-        (Self { settles, spends }, vec![("settle batches", run_settles), ("spend batches", run_spends)])
+        (Self { settles, spends }, Loops { settles: run_settles, spends: run_spends })
     }
 
     pub(super) async fn spend(&self, spend: Spend) -> Option<Written> {
-        self.spends.write(spend).await
+        // A provider waits for it.
+        self.spends.write(spend, true).await
     }
 }
 
@@ -69,12 +75,13 @@ pub(super) enum Settled {
 impl Shared {
     /// Writes what follows from `event`. A refusal by the fence keeps the outcome as evidence.
     pub(super) async fn settle(&self, mut held: Held<'_>, event: Event) -> Settled {
+        let urgent = held.delivery.lane.priority == Priority::High;
         loop {
             let Ok(transition) = step(&held.delivery, held.class, event.clone(), self.env(held.provider)) else {
                 return Settled::Not;
             };
             let write = Settle { next: transition.next.clone(), token: held.token };
-            match self.settler.settles.write(write).await {
+            match self.settler.settles.write(write, urgent).await {
                 Some(Written::Done) => {
                     self.tell(&transition.next, transition.facts);
                     return Settled::Done(Box::new(transition.next));
@@ -98,6 +105,7 @@ impl Shared {
     pub(super) fn tell(&self, delivery: &Delivery, facts: Vec<StepFact>) {
         for fact in facts {
             self.deps.facts.record(&Fact::Stepped {
+                notification: delivery.notification,
                 delivery: delivery.id,
                 class: delivery.class.clone(),
                 channel: delivery.channel,
@@ -110,7 +118,8 @@ impl Shared {
     /// A stale worker settles nothing, but what it saw of its own call is kept.
     async fn keep_evidence(&self, held: &Held<'_>, claim: ClaimMark, outcome: Outcome) {
         let kind: OutcomeKind = outcome.kind();
-        self.deps.facts.record(&Fact::SettleRefused { delivery: held.delivery.id, outcome: kind });
+        let (notification, delivery) = (held.delivery.notification, held.delivery.id);
+        self.deps.facts.record(&Fact::SettleRefused { notification, delivery, outcome: kind });
         let event = Event::Stale { send: held.delivery.send, claim, outcome };
         if self.apply_until_done(held.delivery.id, event, |_| held.class.clone(), held.provider).await.is_err() {
             self.deps.facts.record(&Fact::StoreUnavailable { verb: "apply" });
@@ -136,7 +145,7 @@ impl Shared {
                     self.caught_receipt_repeat(&delivery, &event);
                     return Ok(());
                 }
-                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. }) => return Ok(()),
+                Err(Rejected::NotNow(_) | Rejected::SendMoved { .. } | Rejected::Reused { .. }) => return Ok(()),
             };
             match self.deps.deliveries.apply(vec![transition.next.clone()]).await {
                 Ok(written) if written.first() == Some(&Written::Done) => {

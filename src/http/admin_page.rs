@@ -4,16 +4,33 @@
 
 use std::fmt::Write as _;
 
+use axum::Json;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::problem::Code;
 
 const OUTBOX: &str = include_str!("../../dashboard/outbox.html");
 const DOCS: &str = include_str!("../../dashboard/docs.html");
+
+/// What there is here, for whoever opens the address by itself.
+pub async fn index() -> Json<Index> {
+    Json(Index { name: "Belfry", outbox: "/admin", docs: "/docs", openapi: "/openapi.json", ready: "/readyz?verbose" })
+}
+
+/// Where to go on.
+#[derive(Serialize)]
+pub struct Index {
+    name: &'static str,
+    outbox: &'static str,
+    docs: &'static str,
+    openapi: &'static str,
+    ready: &'static str,
+}
 
 /// The outbox page. It holds no messages itself: its script asks the API for them with the key that
 /// the developer types in.
@@ -35,13 +52,20 @@ pub async fn problems() -> Response {
          an <code>application/problem+json</code> whose <code>code</code> is one of these.</p>",
     );
     for code in Code::ALL {
-        let (name, title, about) = (code.name(), code.title(), code.about());
+        let (name, title, about) = (code.name(), with_code(code.title()), with_code(code.about()));
         let status = code.status().as_u16();
         // Writing to a String cannot fail.
         write!(text, "<h2 id=\"{name}\"><code>{name}</code> ({status})</h2><p>{title}.</p><p>{about}</p>")
             .unwrap_or_default();
     }
     page(text)
+}
+
+/// Text as HTML, what stands in backticks as code.
+fn with_code(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let parts = text.split('`').enumerate();
+    parts.map(|(at, part)| if at % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
 }
 
 fn page(html: String) -> Response {

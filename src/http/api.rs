@@ -13,7 +13,7 @@ use crate::facts::{Fact, FactSink};
 use crate::intake::accept::Intake;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
-use crate::ports::clock::Clock;
+use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
 
@@ -28,11 +28,15 @@ pub struct Deps {
     /// Whether the switches may be set over the API.
     pub misbehave_allowed: bool,
     pub clock: Arc<dyn Clock>,
+    /// For new API keys.
+    pub dice: Arc<dyn Dice>,
     pub facts: Arc<dyn FactSink>,
     /// The metrics page, in OpenMetrics text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// An admin key from the environment: stored nowhere, its `hash` set like that of any other.
     pub bootstrap: Option<ApiKey>,
+    /// The environments that are configured, besides `live` and `test`.
+    pub environments: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Without a final slash; problems point below it.
     pub public_url: String,
     /// One sentence: what a crash of the store can lose.

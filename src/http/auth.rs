@@ -37,6 +37,11 @@ impl KeyCache {
         keys.get(hash).filter(|(_, since)| now.saturating_sub(*since) < self.for_).map(|(key, _)| key.clone())
     }
 
+    /// From now on it is asked for anew: it was revoked here.
+    pub fn forget(&self, hash: &str) {
+        self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(hash);
+    }
+
     fn put(&self, key: &ApiKey, now: Boot) {
         let mut keys = self.keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if keys.len() >= MOST_CACHED {
@@ -112,6 +117,8 @@ impl Permission for ToAdmin {
 /// A caller whose key grants the permission.
 pub struct Allowed<P> {
     pub caller: Caller,
+    /// The key itself, for what keys may do about keys.
+    pub key: ApiKey,
     permission: PhantomData<P>,
 }
 
@@ -123,6 +130,6 @@ impl<P: Permission> FromRequestParts<Shared> for Allowed<P> {
         if !key.can.contains(&P::CAN) {
             return Err(Problem::new(Code::Forbidden, format!("The key lacks the permission `{}`.", P::NAME)));
         }
-        Ok(Self { caller: Caller::of(&key), permission: PhantomData })
+        Ok(Self { caller: Caller::of(&key), key, permission: PhantomData })
     }
 }

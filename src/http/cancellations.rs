@@ -25,8 +25,13 @@ const FILTERS: &[&str] = &["address", "reference", "group", "class", "state", "c
 /// What was cancelled, in deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CancellationPage {
-    /// Notifications that the filter found.
-    pub notifications: u32,
+    /// As asked: where it is true nothing was done.
+    pub dry_run: bool,
+    /// Notifications that the filter found, on this page.
+    pub notifications: usize,
+    /// Their ids.
+    #[schema(max_items = 100)]
+    pub ids: Vec<String>,
     /// Nothing will go out.
     pub cancelled: u32,
     /// Being sent at this moment; no further attempt follows.
@@ -69,7 +74,9 @@ pub async fn cancel_many(
     let page = api.deps.intake.cancel_page(&allowed.caller, asked.query, &asked.why, asked.dry_run);
     let tally = api.stored("apply", page).await?;
     Ok(Json(CancellationPage {
-        notifications: tally.notifications,
+        dry_run: asked.dry_run,
+        notifications: tally.notifications.len(),
+        ids: tally.notifications.iter().map(ToString::to_string).collect(),
         cancelled: tally.cancelled,
         in_flight: tally.in_flight,
         ended: tally.ended,

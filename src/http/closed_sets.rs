@@ -58,3 +58,7 @@ closed_set!(
     /// What a person decides about an unknown or parked delivery.
     ResolvedTo = names(Resolution::ALL, Resolution::name)
 );
+closed_set!(
+    /// What a key may do.
+    Permission = vec!["send", "read", "admin"]
+);

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use belfry_domain::DeliveryId;
 use belfry_domain::delivery::StateName;
+use belfry_domain::{Asked, DeliveryId};
 
 use super::api::Shared;
 use super::auth::{Allowed, ToAdmin};
@@ -15,13 +15,15 @@ use super::openapi::ActProblems;
 use super::problem::{Code, Problem};
 use super::schema::{AfterSend, KeyHeader, Resolve};
 use super::view::{DeliveryView, Detail};
-use crate::intake::actions::{Acted, Wish};
+use crate::intake::actions::Acted;
 use crate::intake::caller::Caller;
-use crate::intake::fields::{Object, Problems, line};
+use crate::intake::fields::{FieldProblem, Object, Problems, line};
 
 /// Redrive a delivery
 ///
-/// Puts a failed or parked delivery back, under the same send: nothing was accepted.
+/// Puts a failed or parked delivery back, under the same send: nothing was accepted. A repeat under
+/// the same key does nothing and answers with the delivery as it stands then; another request under
+/// the same key is refused.
 #[utoipa::path(
     post,
     path = "/v1/deliveries/{id}/redrive",
@@ -33,7 +35,7 @@ use crate::intake::fields::{Object, Problems, line};
     ),
     request_body = AfterSend,
     responses((status = 200, description = "It waits for a worker again.", body = DeliveryView, headers(
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat.")
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat; the body is the delivery as it stands now.")
     )), ActProblems),
     security(("key" = []))
 )]
@@ -45,12 +47,13 @@ pub async fn redrive(
 ) -> Result<Response, Problem> {
     let key = idempotency_key(request.headers())?;
     let after_send = after_send(&api, request).await?;
-    act(&api, &allowed.caller, id, &key, Wish::Redrive { after_send }).await
+    act(&api, &allowed.caller, id, &key, Asked::Redrive { after_send }).await
 }
 
 /// Send a delivery again
 ///
 /// Opens the next send: another message, under another key, whatever became of the one before.
+/// Repeats are recognised as for a redrive.
 #[utoipa::path(
     post,
     path = "/v1/deliveries/{id}/send-again",
@@ -62,7 +65,7 @@ pub async fn redrive(
     ),
     request_body = AfterSend,
     responses((status = 200, description = "The next send waits for a worker.", body = DeliveryView, headers(
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat.")
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat; the body is the delivery as it stands now.")
     )), ActProblems),
     security(("key" = []))
 )]
@@ -74,12 +77,13 @@ pub async fn send_again(
 ) -> Result<Response, Problem> {
     let key = idempotency_key(request.headers())?;
     let after_send = after_send(&api, request).await?;
-    act(&api, &allowed.caller, id, &key, Wish::SendAgain { after_send }).await
+    act(&api, &allowed.caller, id, &key, Asked::SendAgain { after_send }).await
 }
 
 /// Resolve a delivery
 ///
-/// Says what became of one whose outcome is unknown, or that is parked.
+/// Says what became of one whose outcome is unknown, or that is parked. Repeats are recognised as for
+/// a redrive.
 #[utoipa::path(
     post,
     path = "/v1/deliveries/{id}/resolve",
@@ -91,7 +95,7 @@ pub async fn send_again(
     ),
     request_body = Resolve,
     responses((status = 200, description = "It has ended as said.", body = DeliveryView, headers(
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat.")
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where this is a repeat; the body is the delivery as it stands now.")
     )), ActProblems),
     security(("key" = []))
 )]
@@ -105,16 +109,16 @@ pub async fn resolve(
     let read = api.json_body(request, MOST_BODY).await?;
     let node = json(&read.bytes)?;
     let mut problems = Problems::default();
-    let wish = Object::open(&node, "", &["to", "why"], &mut problems).and_then(|object| {
+    let asked = Object::open(&node, "", &["to", "why"], &mut problems).and_then(|object| {
         let to = object.text("to", line(32), &mut problems).and_then(|to| to.parse().ok());
         if to.is_none() {
             problems.add("/to", "must be delivered or failed");
         }
         let why = object.text("why", line(200), &mut problems).unwrap_or_default();
-        to.map(|to| Wish::Resolve { to, why })
+        to.map(|to| Asked::Resolve { to, why })
     });
-    match wish {
-        Some(wish) if problems.is_empty() => act(&api, &allowed.caller, id, &key, wish).await,
+    match asked {
+        Some(asked) if problems.is_empty() => act(&api, &allowed.caller, id, &key, asked).await,
         _ => Err(Problem::invalid(problems.all())),
     }
 }
@@ -138,8 +142,9 @@ async fn after_send(api: &Shared, request: Request) -> Result<u32, Problem> {
     }
 }
 
-async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, wish: Wish) -> Result<Response, Problem> {
-    match api.stored("apply", api.deps.intake.act(caller, id, key, wish)).await? {
+async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, asked: Asked) -> Result<Response, Problem> {
+    let verb = asked.verb();
+    match api.stored("apply", api.deps.intake.act(caller, id, key, asked)).await? {
         Acted::Done { delivery, replayed } => {
             let mut response = Json(DeliveryView::new(&delivery, Detail::Whole)).into_response();
             if replayed {
@@ -147,6 +152,7 @@ async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, wish: Wis
             }
             Ok(response)
         }
+        Acted::Reused { verb: before, differing } => Err(reused(before, verb, differing)),
         Acted::Absent => Err(Problem::not_found()),
         Acted::NotNow(state) => Err(Problem::new(Code::NotInThisState, not_now(state))),
         Acted::SendMoved { current } => Err(Problem::new(
@@ -157,6 +163,17 @@ async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, wish: Wis
             Err(Problem::new(Code::ContentPurged, "The message is no longer kept. Send a new notification."))
         }
     }
+}
+
+/// Nothing was done: to answer it as the repeat of the other would swallow it.
+fn reused(before: &str, now: &str, differing: &[&str]) -> Problem {
+    let other = format!("the key was used for `{before}`, and this is `{now}`");
+    let errors = differing.iter().map(|pointer| match *pointer {
+        "" => FieldProblem::new("", other.clone()),
+        part => FieldProblem::new(part, "differs from the first request"),
+    });
+    let detail = format!("Nothing was done: this key was used for another request, `{before}` of this delivery.");
+    Problem::new(Code::KeyReused, detail).with(errors.collect())
 }
 
 fn not_now(state: StateName) -> String {

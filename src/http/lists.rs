@@ -22,7 +22,7 @@ use crate::ports::deliveries::{Owner, Query};
 /// Most notifications on one page.
 const MOST_PAGE: u16 = 100;
 const PAGE: u16 = 50;
-const FILTERS: &[&str] = &["reference", "state", "class", "channel", "group", "cursor", "limit"];
+pub const FILTERS: &[&str] = &["reference", "state", "class", "channel", "group", "cursor", "limit"];
 pub const SEARCH: &[&str] = &["address", "reference", "state", "class", "channel", "group", "cursor", "limit"];
 
 /// List notifications
@@ -55,9 +55,9 @@ pub async fn list(
     let query = Query {
         owner: allowed.caller.owner(),
         reference: params.bounded("reference", 255),
-        state: params.parsed("state", "must be a state", |text| text.parse::<StateName>().ok()),
+        state: params.parsed("state", &states(), |text| text.parse::<StateName>().ok()),
         class: params.bounded("class", 64),
-        channel: params.parsed("channel", "must be a channel", |text| text.parse::<ChannelKind>().ok()),
+        channel: params.parsed("channel", &channels(), |text| text.parse::<ChannelKind>().ok()),
         group: params.bounded("group", 255),
         address_hash: None,
         after: params.parsed("cursor", "must be a `next_cursor` of this list", position),
@@ -113,8 +113,8 @@ pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: 
     let state = state.map(|text| text.parse::<StateName>().ok());
     let channel = channel.map(|text| text.parse::<ChannelKind>().ok());
     let after = after.map(|text| position(&text));
-    parse("state", "must be a state", state.map(|it| it.is_some()));
-    parse("channel", "must be a channel", channel.map(|it| it.is_some()));
+    parse("state", &states(), state.map(|it| it.is_some()));
+    parse("channel", &channels(), channel.map(|it| it.is_some()));
     parse("cursor", "must be a `next_cursor` of this list", after.map(|it| it.is_some()));
     let limit = object.integer("limit", problems);
     let fits = limit.and_then(|limit| u16::try_from(limit).ok()).filter(|limit| (1..=MOST_PAGE).contains(limit));
@@ -132,6 +132,14 @@ pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: 
         after: after.flatten(),
         limit: fits.unwrap_or(PAGE),
     }
+}
+
+fn states() -> String {
+    format!("must be one of {}", StateName::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "))
+}
+
+fn channels() -> String {
+    format!("must be one of {}", ChannelKind::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "))
 }
 
 async fn page(api: &Api, query: Query) -> Result<Json<NotificationList>, Problem> {

@@ -12,6 +12,7 @@ pub mod drain;
 pub mod guarded_io;
 pub mod headers;
 pub mod keys;
+pub mod keys_api;
 pub mod lists;
 pub mod notifications;
 pub mod observe;
@@ -50,6 +51,7 @@ pub fn router(deps: Deps) -> Router {
         async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()).into_response() }
     };
     routes
+        .route("/", get(admin_page::index))
         .route("/openapi.json", get(openapi))
         .route("/docs", get(admin_page::docs))
         .route("/docs/problems", get(admin_page::problems))
@@ -79,9 +81,12 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(notifications::read))
         .routes(routes!(notifications::cancel))
         .routes(routes!(cancellations::cancel_many))
+        .routes(routes!(notifications::read_by_delivery))
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))
+        .routes(routes!(keys_api::list, keys_api::create))
+        .routes(routes!(keys_api::revoke))
         .routes(routes!(outbox::look, outbox::clear))
         .routes(routes!(outbox::misbehaviour, outbox::misbehave))
         .routes(routes!(ops::livez))

@@ -7,8 +7,8 @@ use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belfry_domain::NotificationId;
 use belfry_domain::timeline::Hop;
+use belfry_domain::{DeliveryId, NotificationId};
 
 use super::api::Shared;
 use super::auth::{Allowed, ToRead, ToSend};
@@ -134,10 +134,16 @@ fn told(answer: Answer) -> Result<(Taken, bool), Problem> {
         Answer::Created(receipt) => Ok((Taken::Receipt(receipt), false)),
         Answer::Replayed(receipt) => Ok((Taken::Receipt(receipt), true)),
         Answer::Remembered(remembered) => Ok((Taken::Remembered(remembered), true)),
-        Answer::Mismatch { id, pointers } => {
+        Answer::Mismatch { id, hop, pointers } => {
             let errors =
                 pointers.into_iter().map(|pointer| FieldProblem::new(pointer, "differs from the first request"));
-            let detail = format!("{id} was accepted under this key with another request.");
+            let detail = match hop {
+                Hop::Unique => format!(
+                    "`unique` (with this class) names {id}, which was asked for by another request: the Idempotency-Key \
+                     does not matter here."
+                ),
+                _ => format!("This key names {id}, which was asked for by another request."),
+            };
             Err(Problem::new(Code::KeyReused, detail).with(errors.collect()))
         }
         Answer::Refused(refusal) if refusal.too_old => {
@@ -237,6 +243,28 @@ pub async fn read(
     Ok(Json(NotificationView::new(&record, Detail::Whole)))
 }
 
+/// Read the notification of a delivery
+///
+/// As `GET /v1/notifications/{id}` of the notification that the delivery belongs to.
+#[utoipa::path(
+    get,
+    path = "/v1/deliveries/{id}",
+    tag = "deliveries",
+    operation_id = "read_by_delivery",
+    params(("id" = String, Path, description = "`dlv_…`")),
+    responses((status = 200, description = "As it stands.", body = NotificationView), ReadProblems),
+    security(("key" = []))
+)]
+pub async fn read_by_delivery(
+    State(api): State<Shared>,
+    allowed: Allowed<ToRead>,
+    Id(id): Id<DeliveryId>,
+) -> Result<Json<NotificationView>, Problem> {
+    let owner = allowed.caller.owner();
+    let found = api.stored("read", api.deps.deliveries.read_by_delivery(&owner, id)).await?;
+    Ok(Json(NotificationView::new(&found.ok_or_else(Problem::not_found)?, Detail::Whole)))
+}
+
 /// Cancel one notification
 ///
 /// Stops every further attempt, of what is being sent at this moment too. Safe to repeat.
@@ -271,7 +299,7 @@ pub async fn cancel(
     };
     let done = api.stored("apply", api.deps.intake.cancel(&allowed.caller, id, &why)).await?;
     let (told, record) = done.ok_or_else(Problem::not_found)?;
-    let ids = |of: &[belfry_domain::DeliveryId]| of.iter().map(ToString::to_string).collect();
+    let ids = |of: &[DeliveryId]| of.iter().map(ToString::to_string).collect();
     Ok(Json(Cancellation {
         notification: NotificationView::new(&record, Detail::Whole),
         cancelled: ids(&told.cancelled),

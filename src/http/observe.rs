@@ -13,6 +13,8 @@ use futures::FutureExt as _;
 use super::api::Shared;
 use super::headers::takes_json;
 use super::problem::{Code, Problem};
+use super::query::Params;
+use super::{lists, outbox};
 use crate::facts::Fact;
 
 /// Route templates, for metrics: a label is one of these or `other`, never a path as asked for.
@@ -23,14 +25,18 @@ pub const ROUTES: &[&str] = &[
     "/v1/notifications/{id}",
     "/v1/notifications/{id}/cancel",
     "/v1/cancellations",
+    "/v1/deliveries/{id}",
     "/v1/deliveries/{id}/redrive",
     "/v1/deliveries/{id}/send-again",
     "/v1/deliveries/{id}/resolve",
+    "/v1/keys",
+    "/v1/keys/{id}",
     "/v1/outbox",
     "/v1/outbox/misbehaviour",
     "/livez",
     "/readyz",
     "/metrics",
+    "/",
     "/openapi.json",
     "/docs",
     "/docs/problems",
@@ -45,7 +51,7 @@ pub async fn observe(State(api): State<Shared>, request: Request, next: Next) ->
     let method = method_name(request.method());
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/v1/");
-    let mut response = match refused(&request, is_api) {
+    let mut response = match refused(&request, is_api).or_else(|| unknown_parameter(&request, route)) {
         Some(problem) => axum::response::IntoResponse::into_response(problem),
         None => run(&api, request, next).await,
     };
@@ -90,6 +96,28 @@ fn refused(request: &Request, is_api: bool) -> Option<Problem> {
     };
     (!known)
         .then(|| Problem::new(Code::UnsupportedEncoding, "Send the body with `Content-Encoding: gzip`, `br`, or none."))
+}
+
+/// The query parameters that there are, by route; what is not listed takes none. A test holds it to
+/// the OpenAPI document.
+pub const QUERIES: &[(Method, &str, &[&str])] = &[
+    (Method::GET, "/v1/notifications", lists::FILTERS),
+    (Method::GET, "/v1/outbox", outbox::LOOK),
+    (Method::DELETE, "/v1/outbox", outbox::CLEAR),
+    (Method::GET, "/readyz", &["verbose"]),
+];
+
+/// Pages and documents for people: nothing there is filtered by a parameter.
+const PAGES: &[&str] = &["/", "/openapi.json", "/docs", "/docs/problems", "/admin", "other"];
+
+/// Refused wherever they come: a mistyped parameter must not be answered as if it were none.
+fn unknown_parameter(request: &Request, route: &str) -> Option<Problem> {
+    if PAGES.contains(&route) || request.uri().query().is_none_or(str::is_empty) {
+        return None;
+    }
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let known = QUERIES.iter().find(|(of, path, _)| of == method && *path == route);
+    Params::of(request.uri(), known.map_or(&[], |(.., known)| *known)).end().err()
 }
 
 fn written(problem: &Problem, docs: &str, path: &str, response: Response) -> Response {

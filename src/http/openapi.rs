@@ -29,6 +29,7 @@ use super::schema::NewNotification;
     tags(
         (name = "notifications", description = "Ask for notifications and see what became of them"),
         (name = "deliveries", description = "What people do to deliveries"),
+        (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
         (name = "operations", description = "Health, metrics and this document")
     )
@@ -60,6 +61,7 @@ const CLOSED: &[&str] = &[
     "Misbehave",
     "NewBatch",
     "NewCancellation",
+    "NewKey",
     "NewNotification",
     "Push",
     "Recipient",
@@ -123,7 +125,8 @@ macro_rules! problem_set {
     };
 }
 
-const ALWAYS: [Code; 6] = [
+const ALWAYS: [Code; 7] = [
+    Code::BadParameter,
     Code::Unauthenticated,
     Code::Forbidden,
     Code::MethodNotAllowed,
@@ -153,11 +156,15 @@ problem_set!(
 );
 problem_set!(
     /// Of calls that name a notification.
-    ReadProblems = ALWAYS, [Code::NotFound, Code::BadParameter, Code::UnsupportedEncoding]
+    ReadProblems = ALWAYS, [Code::NotFound, Code::UnsupportedEncoding]
 );
 problem_set!(
     /// Of calls that filter by query parameters.
-    ListProblems = ALWAYS, [Code::BadParameter, Code::UnsupportedEncoding]
+    ListProblems = ALWAYS, [Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of health and metrics.
+    OpsProblems = [Code::BadParameter]
 );
 problem_set!(
     /// Of a cancellation.
@@ -169,7 +176,7 @@ problem_set!(
         ALWAYS,
         BODY,
         KEYED,
-        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged]
+        [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::KeyReused]
 );
 
 /// One response per status, which names the codes that come with it.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::api::Shared;
+use super::openapi::OpsProblems;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Alive {
@@ -39,7 +40,7 @@ pub struct Check {
 ///
 /// Checks nothing outside the process.
 #[utoipa::path(get, path = "/livez", tag = "operations", operation_id = "livez",
-    responses((status = 200, description = "It answers.", body = Alive)))]
+    responses((status = 200, description = "It answers.", body = Alive), OpsProblems))]
 pub async fn livez() -> Json<Alive> {
     Json(Alive { alive: true })
 }
@@ -51,7 +52,8 @@ pub async fn livez() -> Json<Alive> {
     params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
     responses(
         (status = 200, description = "Send it requests.", body = Readiness),
-        (status = 503, description = "Send it none.", body = Readiness)
+        (status = 503, description = "Send it none.", body = Readiness),
+        OpsProblems
     ))]
 pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     let draining = api.deps.drain.has_begun();
@@ -92,7 +94,7 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
 ///
 /// In OpenMetrics text. Labels come from closed sets only.
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
-    responses((status = 200, description = "All of them.", body = String, content_type = "application/openmetrics-text")))]
+    responses((status = 200, description = "All of them.", body = String, content_type = "application/openmetrics-text"), OpsProblems))]
 pub async fn metrics(State(api): State<Shared>) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
     (kind, (api.deps.metrics)()).into_response()

@@ -19,6 +19,7 @@ use super::query::Params;
 use super::schema::Misbehave;
 use crate::intake::fields::{Object, Problems};
 use crate::intake::instant::rfc3339;
+use crate::ports::admin::{ApiKey, Can};
 use crate::ports::deliveries::Owner;
 use crate::ports::message::{Attachment, EmailMessage, Mailbox, Rendered};
 use crate::ports::outbox::{Misbehaviour, OutboxMessage};
@@ -28,6 +29,8 @@ const MOST_WAIT: u64 = 30;
 /// How often a waiting request looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const MOST_PAGE: u16 = 100;
+pub const LOOK: &[&str] = &["to", "after", "wait", "limit"];
+pub const CLEAR: &[&str] = &["to"];
 
 /// What would have been sent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,6 +126,11 @@ pub struct Misbehaving {
     pub time_out_after_accept: u32,
     /// Kept, then the worker dies before it can record that.
     pub crash_mid_send: u32,
+    /// Whether the configuration lets it be told to misbehave.
+    pub misbehave_allowed: bool,
+    /// What the key that asks may do.
+    #[schema(value_type = Vec<closed_sets::Permission>)]
+    pub may: Vec<Can>,
 }
 
 /// Look into the outbox
@@ -148,7 +156,7 @@ pub async fn look(
     allowed: Allowed<ToRead>,
     uri: Uri,
 ) -> Result<Json<OutboxMessages>, Problem> {
-    let mut params = Params::of(&uri, &["to", "after", "wait", "limit"]);
+    let mut params = Params::of(&uri, LOOK);
     let asked = Asked {
         owner: allowed.caller.owner(),
         to: params.bounded("to", 1024),
@@ -208,7 +216,7 @@ impl Api {
     security(("key" = []))
 )]
 pub async fn clear(State(api): State<Shared>, allowed: Allowed<ToSend>, uri: Uri) -> Result<Json<Cleared>, Problem> {
-    let mut params = Params::of(&uri, &["to"]);
+    let mut params = Params::of(&uri, CLEAR);
     let to = params.bounded("to", 1024);
     params.end()?;
     let owner = allowed.caller.owner();
@@ -225,8 +233,8 @@ pub async fn clear(State(api): State<Shared>, allowed: Allowed<ToSend>, uri: Uri
     responses((status = 200, description = "How many more calls each takes.", body = Misbehaving), ListProblems),
     security(("key" = []))
 )]
-pub async fn misbehaviour(State(api): State<Shared>, _allowed: Allowed<ToRead>) -> Json<Misbehaving> {
-    Json(api.misbehaving())
+pub async fn misbehaviour(State(api): State<Shared>, allowed: Allowed<ToRead>) -> Json<Misbehaving> {
+    Json(api.misbehaving(&allowed.key))
 }
 
 /// Make the outbox misbehave
@@ -243,7 +251,7 @@ pub async fn misbehaviour(State(api): State<Shared>, _allowed: Allowed<ToRead>) 
 )]
 pub async fn misbehave(
     State(api): State<Shared>,
-    _allowed: Allowed<ToAdmin>,
+    allowed: Allowed<ToAdmin>,
     request: Request,
 ) -> Result<Json<Misbehaving>, Problem> {
     if !api.deps.misbehave_allowed {
@@ -270,16 +278,18 @@ pub async fn misbehave(
     for (what, times) in wanted {
         api.deps.misbehaviours.arm(what, times);
     }
-    Ok(Json(api.misbehaving()))
+    Ok(Json(api.misbehaving(&allowed.key)))
 }
 
 impl Api {
-    fn misbehaving(&self) -> Misbehaving {
+    fn misbehaving(&self, key: &ApiKey) -> Misbehaving {
         let left = |what| self.deps.misbehaviours.left(what);
         Misbehaving {
             fail_next: left(Misbehaviour::FailNext),
             time_out_after_accept: left(Misbehaviour::TimeOutAfterAccept),
             crash_mid_send: left(Misbehaviour::CrashMidSend),
+            misbehave_allowed: self.deps.misbehave_allowed,
+            may: key.can.clone(),
         }
     }
 }

@@ -70,8 +70,8 @@ codes! {
     UnsupportedEncoding = "unsupported_encoding", UNSUPPORTED_MEDIA_TYPE, "The body's encoding is not supported";
     /// One or more fields are wrong; `errors` names every one.
     Invalid = "invalid", UNPROCESSABLE_ENTITY, "The request is not valid";
-    /// The key (or `unique`) was used before with another request; `errors` names the parts that differ while that is known. A new intent needs a new key.
-    KeyReused = "key_reused", UNPROCESSABLE_ENTITY, "The key was used for another request";
+    /// The key, or `unique`, was used before with another request; `detail` says which of the two, `errors` names the parts that differ while that is known. A new intent needs a new key. For an action on a delivery: the key was used for another action, or with another body; nothing was done.
+    KeyReused = "key_reused", UNPROCESSABLE_ENTITY, "The key, or `unique`, was used for another request";
     /// `intent_at` is older than repeats are remembered, so whether this is a repeat can no longer be known. It is not taken.
     TooOldToKnow = "too_old_to_know", UNPROCESSABLE_ENTITY, "Too old to know";
     /// Something failed that should not; it is logged.

@@ -27,7 +27,11 @@ impl Params {
         };
         for (at, (name, _)) in pairs.iter().enumerate() {
             if !known.contains(&name.as_str()) {
-                read.problem(name, &format!("unknown parameter; known are {}", known.join(", ")));
+                let known = match known {
+                    [] => "none is known here".into(),
+                    known => format!("known are {}", known.join(", ")),
+                };
+                read.problem(name, &format!("unknown parameter; {known}"));
             } else if pairs[..at].iter().any(|(other, _)| other == name) {
                 read.problem(name, "stands more than once");
             }

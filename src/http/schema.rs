@@ -25,7 +25,7 @@ pub struct NewNotification {
     /// Absent: the first of the class's channels that there is an address for.
     #[schema(min_items = 1, max_items = 9, nullable = false, required = false)]
     pub channels: Option<Vec<ChannelAsked>>,
-    /// What it is about, for caps.
+    /// What it is about, such as `order:42`; for caps.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -61,7 +61,7 @@ pub struct NewNotification {
         required = false
     )]
     pub unique: Option<String>,
-    /// Later ones replace earlier ones on the device.
+    /// A later one takes an earlier one's place on the device. Alone it supersedes nothing: see `version`.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -70,10 +70,10 @@ pub struct NewNotification {
         required = false
     )]
     pub collapse: Option<String>,
-    /// With `collapse`: an older unsent one to the same address ends superseded.
+    /// With `collapse`: an unsent one with a lower version to the same address ends superseded.
     #[schema(nullable = false, required = false)]
     pub version: Option<i64>,
-    /// Not before; within 90 days.
+    /// Not before; at most 90 days ahead. One that has passed means now.
     #[schema(format = DateTime, nullable = false, required = false)]
     pub send_at: Option<String>,
     /// Not after; the class's own expiry where that comes first.

@@ -90,7 +90,8 @@ pub struct DeliveryView {
     pub reason: String,
     /// Whether nothing but a receipt or a person touches it any more.
     pub ended: bool,
-    /// An earlier call may have had its effect.
+    /// Whether a copy may have arrived: some call of any send was accepted, or its outcome is not
+    /// known. A receipt or a person who says *delivered* counts too.
     pub may_have_arrived: bool,
     /// Number of the current send, for `after_send`.
     pub send: u32,
@@ -126,10 +127,13 @@ pub struct DeliveryView {
 pub struct EntryView {
     #[schema(format = DateTime)]
     pub at: String,
+    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `looked_up`, `stop_asked`,
+    /// `receipt`, `redriven`, `sent_again`, `resolved`, `ended`.
     pub what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub send: Option<u32>,
+    /// From 1 within its send. A throttled call does not count: the next has the same number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempt: Option<u32>,
@@ -305,7 +309,7 @@ impl EntryView {
     fn new(entry: &Entry) -> Self {
         let base = Self { at: rfc3339(entry.at), ..Self::default() };
         match &entry.happened {
-            Happened::Accepted { via } => Self { what: "accepted", via: Some(Hop::name(*via)), ..base },
+            Happened::Received { via } => Self { what: "received", via: Some(Hop::name(*via)), ..base },
             Happened::Attempt { send, attempt, claim, outcome, why, took } => Self {
                 what: "attempt",
                 send: Some(*send),

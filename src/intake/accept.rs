@@ -144,8 +144,7 @@ impl Intake {
             if let Err(refusal) = candidate.made {
                 // What is only now wrong may have been right, and taken, before.
                 if !known.contains_key(&candidate.id) && refusal.passing {
-                    let record = self.ports.deliveries.read(&caller.owner(), candidate.id).await?;
-                    known.extend(record.map(|record| (candidate.id, Known::Record(Box::new(record)))));
+                    known.extend(self.known_before(caller, candidate.id).await?.map(|found| (candidate.id, found)));
                 }
                 let same = known.get(&candidate.id).is_some_and(|found| found.is_same(&candidate.fingerprint));
                 if !same {
@@ -159,6 +158,15 @@ impl Intake {
             answers.push(self.answer(candidate.id, candidate.hop, &candidate.fingerprint, found, first));
         }
         Ok(answers)
+    }
+
+    async fn known_before(&self, caller: &Caller, id: NotificationId) -> Result<Option<Known>, StoreError> {
+        if let Some(record) = self.ports.deliveries.read(&caller.owner(), id).await? {
+            return Ok(Some(Known::Record(Box::new(record))));
+        }
+        // Its class may be gone, and its window with it: the longest is the nearest that is known.
+        let window = (self.ports.policy)().classes.values().map(|class| class.window).max().unwrap_or_default();
+        Ok(self.ports.deliveries.remembered(id).await?.map(|left| Known::Tombstone(left, window)))
     }
 
     /// Hands the new ones to the store, which counts what it knows already, and returns what it had
@@ -206,7 +214,7 @@ impl Intake {
         }
         if !found.is_same(print) {
             self.ports.facts.record(&Fact::FingerprintMismatch { notification: id, hop });
-            return Answer::Mismatch { id, pointers: found.differing(print) };
+            return Answer::Mismatch { id, hop, pointers: found.differing(print) };
         }
         let (age, window) = found.age(self.ports.clock.now());
         self.ports.facts.record(&Fact::RepeatCaught { notification: id, hop, age, window });

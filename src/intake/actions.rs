@@ -5,9 +5,9 @@ use belfry_domain::delivery::{StateName, Stop};
 use belfry_domain::notification::Record;
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::step::Rejected;
-use belfry_domain::timeline::{Hop, Resolution};
+use belfry_domain::timeline::Hop;
 use belfry_domain::{
-    Class, Delivery, DeliveryId, Env, Event, Key, KeyKind, NotificationId, Transition, child_key, step,
+    Action, Asked, Class, Delivery, DeliveryId, Env, Event, Key, KeyKind, NotificationId, Transition, child_key, step,
 };
 
 use super::accept::Intake;
@@ -19,23 +19,12 @@ use crate::ports::deliveries::{Query, Written};
 /// How often a decision is taken anew because the record moved meanwhile.
 const MOST_TRIES: u32 = 16;
 
-/// What a person asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// The same send once more. `after_send` is the number that the person saw.
-    Redrive { after_send: u32 },
-    /// Another send.
-    SendAgain { after_send: u32 },
-    /// What became of an unknown or parked one.
-    Resolve { to: Resolution, why: String },
-}
-
-/// What became of a wish.
+/// What became of what a person asked for.
 #[derive(Clone, Debug)]
 pub enum Acted {
     Done {
         delivery: Box<Delivery>,
-        /// The same wish under the same key was carried out before.
+        /// The same was asked under the same key before.
         replayed: bool,
     },
     /// No such delivery, or another owner's.
@@ -44,6 +33,8 @@ pub enum Acted {
     NotNow(StateName),
     /// The person saw an older send.
     SendMoved { current: u32 },
+    /// The key was used before, to ask for something else of this delivery.
+    Reused { verb: &'static str, differing: &'static [&'static str] },
     /// The message is no longer kept.
     ContentPurged,
 }
@@ -60,9 +51,10 @@ pub struct Cancelled {
 }
 
 /// What became of a cancellation by filter, in deliveries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    pub notifications: u32,
+    /// Those that were looked at: no more than one page of the query.
+    pub notifications: Vec<NotificationId>,
     pub cancelled: u32,
     pub in_flight: u32,
     pub ended: u32,
@@ -78,17 +70,19 @@ enum Step {
 }
 
 impl Intake {
-    /// Carries out `wish` on one delivery; `key` makes its repeat recognisable.
+    /// Carries out what is asked of one delivery; `key` makes its repeat recognisable.
     ///
     /// # Errors
-    /// [`StoreError`]: the same wish under the same key may be sent again.
-    pub async fn act(&self, caller: &Caller, id: DeliveryId, key: &str, wish: Wish) -> Result<Acted, StoreError> {
+    /// [`StoreError`]: the same under the same key may be asked again.
+    pub async fn act(&self, caller: &Caller, id: DeliveryId, key: &str, asked: Asked) -> Result<Acted, StoreError> {
         let Some(record) = self.ports.deliveries.read_by_delivery(&caller.owner(), id).await? else {
             return Ok(Acted::Absent);
         };
         let Some(delivery) = record.deliveries.iter().find(|one| one.id == id) else { return Ok(Acted::Absent) };
-        let event = event(caller, action_key(caller, key, id), wish.clone());
-        if matches!(wish, Wish::Redrive { .. } | Wish::SendAgain { .. })
+        let sends = matches!(asked, Asked::Redrive { .. } | Asked::SendAgain { .. });
+        let action = Action { key: action_key(caller, key, id), asked };
+        let event = Event::Act { by: caller.key.clone(), action };
+        if sends
             && self.decide(delivery, event.clone()).is_ok()
             && self.ports.deliveries.inputs(record.notification.id).await?.is_none()
         {
@@ -102,6 +96,11 @@ impl Intake {
                 let notification = record.notification.id;
                 self.ports.facts.record(&Fact::RepeatCaught { notification, hop: Hop::Action, age, window });
                 Acted::Done { delivery, replayed: true }
+            }
+            Step::Rejected(Rejected::Reused { verb, differing }, _) => {
+                let notification = record.notification.id;
+                self.ports.facts.record(&Fact::FingerprintMismatch { notification, hop: Hop::Action });
+                Acted::Reused { verb, differing }
             }
             Step::Rejected(Rejected::SendMoved { current }, _) => Acted::SendMoved { current },
             Step::Rejected(Rejected::NotNow(state), _) => Acted::NotNow(state),
@@ -143,12 +142,12 @@ impl Intake {
         let page = self.ports.deliveries.search(query).await?;
         let mut tally = Tally { next: page.next, ..Tally::default() };
         for record in page.records {
+            tally.notifications.push(record.notification.id);
             let told = if dry_run {
                 would_cancel(&record.deliveries)
             } else {
                 self.cancel_all(caller, record.deliveries, why).await?
             };
-            tally.notifications += 1;
             tally.cancelled += count(&told.cancelled);
             tally.in_flight += count(&told.in_flight);
             tally.ended += count(&told.ended);
@@ -237,6 +236,7 @@ fn count(ids: &[DeliveryId]) -> u32 {
 
 fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {
     Fact::Stepped {
+        notification: delivery.notification,
         delivery: delivery.id,
         class: delivery.class.clone(),
         channel: delivery.channel,
@@ -249,13 +249,4 @@ fn action_key(caller: &Caller, key: &str, delivery: DeliveryId) -> Key {
     let delivery = delivery.to_string();
     let parts = [&caller.tenant, &caller.environment, &caller.namespace, key, &delivery].map(str::as_bytes);
     child_key(KeyKind::Action, &parts)
-}
-
-fn event(caller: &Caller, action: Key, wish: Wish) -> Event {
-    let by = caller.key.clone();
-    match wish {
-        Wish::Redrive { after_send } => Event::Redrive { by, action, after_send },
-        Wish::SendAgain { after_send } => Event::SendAgain { by, action, after_send },
-        Wish::Resolve { to, why } => Event::Resolve { by, action, to, why },
-    }
 }

@@ -3,6 +3,7 @@
 
 use belfry_domain::delivery::NewDelivery;
 use belfry_domain::notification::{Record, Tombstone, least_finished};
+use belfry_domain::timeline::Hop;
 use belfry_domain::{Delivery, Notification, NotificationId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,10 +20,11 @@ pub enum Answer {
     Replayed(Receipt),
     /// A repeat whose record is gone.
     Remembered(Remembered),
-    /// The key is known with another request. `pointers` is empty where what differs is no longer
-    /// known.
+    /// The key (or `unique`, as `hop` says) is known with another request. `pointers` is empty where
+    /// what differs is no longer known.
     Mismatch {
         id: NotificationId,
+        hop: Hop,
         pointers: Vec<String>,
     },
     Refused(Refusal),

@@ -15,11 +15,27 @@ pub enum Can {
     Admin,
 }
 
+impl Can {
+    pub const ALL: [Self; 3] = [Self::Send, Self::Read, Self::Admin];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Read => "read",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// An API key as stored: the key itself was shown once and is not here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
     /// Public name of the key: `key_` and 12 hex digits.
     pub id: String,
+    /// What its maker called it, for lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub tenant: String,
     pub environment: String,
     /// Idempotency keys are scoped by it.
@@ -27,6 +43,10 @@ pub struct ApiKey {
     pub can: Vec<Can>,
     /// Hex SHA-256 of the whole key (random, so a plain hash is enough).
     pub hash: String,
+    /// It speaks for the installation: it makes, sees and revokes keys of every tenant. The first
+    /// key and the operator's own from the environment; never one that was made over the API.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator: bool,
     pub created_at: UnixMs,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<UnixMs>,
@@ -38,6 +58,8 @@ pub trait ApiKeys: Send + Sync + 'static {
     async fn create(&self, key: ApiKey) -> Result<(), StoreError>;
     /// The key with this hash, revoked or not.
     async fn by_hash(&self, hash: &str) -> Result<Option<ApiKey>, StoreError>;
+    /// The key of this public name, revoked or not.
+    async fn by_id(&self, id: &str) -> Result<Option<ApiKey>, StoreError>;
     /// Oldest first, at most 1,000.
     async fn list(&self) -> Result<Vec<ApiKey>, StoreError>;
     /// Whether there was such a key. A revoked key stays listed; revoking twice keeps the first time.

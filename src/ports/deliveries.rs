@@ -243,7 +243,11 @@ pub trait Deliveries: Send + Sync + 'static {
     /// The record, its owner checked: a foreign one is `None` like an absent one.
     async fn read(&self, owner: &Owner, id: NotificationId) -> Result<Option<Record>, StoreError>;
 
-    /// The record that a delivery belongs to, likewise.
+    /// What is left of an intent whose record is gone, while its window is open. An id is derived from
+    /// its owner, so there is none to check.
+    async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError>;
+
+    /// The record that a delivery belongs to; a foreign one is `None` like an absent one.
     async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>, StoreError>;
 
     /// The frozen inputs, while they are kept.

@@ -8,8 +8,7 @@ use belfry_domain::{ChannelKind, Class};
 
 use super::channel::Channel;
 
-/// The provider that is always there: it keeps messages for the developer to look at.
-pub const OUTBOX: &str = "outbox";
+pub use belfry_domain::lane::OUTBOX;
 
 #[derive(Clone)]
 pub struct Provider {

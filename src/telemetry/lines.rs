@@ -4,36 +4,39 @@
 use std::time::Duration;
 
 use belfry_domain::delivery::StateName;
-use belfry_domain::outcome::OutcomeKind;
+use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
-use crate::facts::Fact;
+use crate::facts::{Fact, Start};
 
 const INTAKE: &str = "belfry::intake";
 const ENGINE: &str = "belfry::engine";
 const STORE: &str = "belfry::store";
 const HTTP: &str = "belfry::http";
+const SERVER: &str = "belfry::server";
 const CONFIG: &str = "belfry::config";
 
 pub(super) fn write(fact: &Fact) {
     match fact {
         Fact::IntentAccepted { notification, class, deliveries } => {
-            debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries, "accepted");
+            debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries,
+                "a notification was received and is durable");
         }
         Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
         Fact::FingerprintMismatch { notification, hop } => {
             warn!(target: INTAKE, fact = "fingerprint_mismatch", %notification, %hop,
-                "the same key came with another body");
+                "the same key came with another request");
         }
-        Fact::Stepped { delivery, class, channel, provider, fact } => {
-            stepped(&About { delivery: *delivery, class, channel: *channel, provider }, fact);
+        Fact::Stepped { notification, delivery, class, channel, provider, fact } => {
+            let (notification, delivery, channel) = (*notification, *delivery, *channel);
+            stepped(&About { notification, delivery, class, channel, provider }, fact);
         }
-        Fact::SettleRefused { delivery, outcome } => {
-            warn!(target: ENGINE, fact = "settle_refused", %delivery, %outcome,
+        Fact::SettleRefused { notification, delivery, outcome } => {
+            warn!(target: ENGINE, fact = "settle_refused", %notification, %delivery, %outcome,
                 "a worker settled after its claim had been taken over");
         }
         Fact::TaskPanicked { task } => {
@@ -57,6 +60,15 @@ pub(super) fn write(fact: &Fact) {
         Fact::Purged { contents, records, tombstones } => {
             debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
         }
+        Fact::Started(start) => started(start),
+        Fact::EndAsked { signal } => info!(target: SERVER, fact = "end_asked", signal, "asked to end"),
+        Fact::Draining { calls, grace } => {
+            info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(),
+                "draining: no new requests and claims");
+        }
+        Fact::Stopped { took, broken_off } => {
+            info!(target: SERVER, fact = "stopped", took_ms = millis(*took), broken_off, "stopped");
+        }
         Fact::Reloaded => info!(target: CONFIG, fact = "reloaded", "the configuration was reloaded"),
         Fact::ReloadRefused { problem } => {
             error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
@@ -72,6 +84,14 @@ pub(super) fn write(fact: &Fact) {
     }
 }
 
+fn started(start: &Start) {
+    let Start { version, listen, store, config, providers, key_file } = start;
+    let config = config.as_deref().unwrap_or("defaults");
+    let providers = if providers.is_empty() { "outbox".to_owned() } else { providers.join(",") };
+    let key_file = key_file.as_deref();
+    info!(target: SERVER, fact = "started", version, %listen, store, config, providers, key_file, "started");
+}
+
 fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {
     let (age_s, window_s) = (age.as_secs(), window.as_secs());
     if share_of(age, window) >= NEAR_WINDOW {
@@ -84,6 +104,7 @@ fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duratio
 }
 
 struct About<'a> {
+    notification: NotificationId,
     delivery: DeliveryId,
     class: &'a str,
     channel: ChannelKind,
@@ -93,8 +114,8 @@ struct About<'a> {
 /// The fields every step's line has.
 macro_rules! step_line {
     ($level:ident, $about:ident, $fact:literal, $($rest:tt)+) => {
-        $level!(target: ENGINE, fact = $fact, delivery = %$about.delivery, class = $about.class,
-            channel = %$about.channel, provider = $about.provider, $($rest)+)
+        $level!(target: ENGINE, fact = $fact, notification = %$about.notification, delivery = %$about.delivery,
+            class = $about.class, channel = %$about.channel, provider = $about.provider, $($rest)+)
     };
 }
 
@@ -102,15 +123,16 @@ fn stepped(about: &About<'_>, fact: &StepFact) {
     match fact {
         StepFact::Attempted { outcome, why, took } => {
             let took_ms = millis(*took);
+            let said = attempted(*outcome, *why);
             if *outcome == OutcomeKind::Accepted {
-                step_line!(debug, about, "attempted", %outcome, %why, took_ms, "the provider accepted it");
+                step_line!(debug, about, "attempted", %outcome, %why, took_ms, "{said}");
             } else {
-                step_line!(info, about, "attempted", %outcome, %why, took_ms, "the provider did not accept it");
+                step_line!(info, about, "attempted", %outcome, %why, took_ms, "{said}");
             }
         }
         StepFact::Resent => step_line!(warn, about, "resent", "sent again after an unknown outcome"),
         StepFact::UnknownOutcome { why } => {
-            step_line!(warn, about, "unknown_outcome", %why, "whether it was sent is not known");
+            step_line!(warn, about, "unknown_outcome", %why, "a call may or may not have had its effect");
         }
         StepFact::Ended { state, for_ } => ended(about, *state, for_.as_secs()),
         StepFact::Lapsed { may_have_sent } => {
@@ -122,6 +144,19 @@ fn stepped(about: &About<'_>, fact: &StepFact) {
         StepFact::ReceiptApplied { kind } => {
             step_line!(debug, about, "receipt_applied", %kind, "the provider's receipt came");
         }
+    }
+}
+
+/// Never that it was not sent, where that is not known.
+const fn attempted(outcome: OutcomeKind, why: WhyCode) -> &'static str {
+    match (outcome, why) {
+        (OutcomeKind::Accepted, _) => "the provider accepted it",
+        (OutcomeKind::Refused, _) => "the provider refused it for good",
+        (OutcomeKind::RecipientGone, _) => "the provider refused it: there is no such recipient",
+        (OutcomeKind::NotAccepted, _) => "it was definitely not accepted, and may be tried again",
+        (OutcomeKind::Throttled, WhyCode::CredentialRefused) => "the provider refused our login",
+        (OutcomeKind::Throttled, _) => "the provider is busy or asked to wait",
+        (OutcomeKind::Unknown, _) => "whether it was accepted is unknown",
     }
 }
 

@@ -168,7 +168,7 @@ impl Metrics {
             Fact::FingerprintMismatch { notification: _, hop } => {
                 all.mismatches.get_or_create(&[("hop", hop.name().into())]).inc();
             }
-            Fact::Stepped { delivery: _, class, channel, provider, fact } => {
+            Fact::Stepped { notification: _, delivery: _, class, channel, provider, fact } => {
                 let about = About {
                     class: self.class(class),
                     channel: channel.name().into(),
@@ -176,7 +176,7 @@ impl Metrics {
                 };
                 self.stepped(about, fact);
             }
-            Fact::SettleRefused { delivery: _, outcome } => {
+            Fact::SettleRefused { notification: _, delivery: _, outcome } => {
                 all.fenced.get_or_create(&[("outcome", outcome.name().into())]).inc();
             }
             Fact::TaskPanicked { task } => {
@@ -203,6 +203,8 @@ impl Metrics {
                     all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));
                 }
             }
+            // A page that answers says as much.
+            Fact::Started(_) | Fact::EndAsked { .. } | Fact::Draining { .. } | Fact::Stopped { .. } => {}
             Fact::Reloaded => {
                 all.reloads.get_or_create(&[("result", "done".into())]).inc();
             }

@@ -56,13 +56,14 @@ fn random_fact(n: u64) -> Fact {
         1 => Fact::RepeatCaught { notification, hop, age: took, window: Duration::from_secs(c % 900) },
         2 => Fact::FingerprintMismatch { notification, hop },
         3..=6 => Fact::Stepped {
+            notification,
             delivery: DeliveryId(key(a)),
             class: name(b),
             channel: pick(ChannelKind::ALL, c),
             provider: name(c),
             fact: step,
         },
-        7 => Fact::SettleRefused { delivery: DeliveryId(key(a)), outcome },
+        7 => Fact::SettleRefused { notification, delivery: DeliveryId(key(a)), outcome },
         8 => Fact::CircuitOpened { provider: name(b), why },
         9 => Fact::CircuitClosed { provider: name(b) },
         10 => Fact::StoreUnavailable { verb: "settle" },
@@ -116,7 +117,11 @@ fn facts_are_counted_under_their_names() {
     recorder.record(&Fact::RepeatCaught { notification, hop: Hop::Unique, age: hour, window: hour * 100 });
     recorder.record(&Fact::RepeatCaught { notification, hop: Hop::Http, age: hour * 95, window: hour * 100 });
     recorder.record(&Fact::FingerprintMismatch { notification, hop: Hop::Batch });
-    recorder.record(&Fact::SettleRefused { delivery: DeliveryId(key(2)), outcome: OutcomeKind::Accepted });
+    recorder.record(&Fact::SettleRefused {
+        notification,
+        delivery: DeliveryId(key(2)),
+        outcome: OutcomeKind::Accepted,
+    });
     recorder.record(&Fact::StoreUnavailable { verb: "claim" });
     recorder.record(&Fact::CircuitOpened { provider: "main".into(), why: OpenWhy::Credential });
     for fact in [
@@ -125,7 +130,8 @@ fn facts_are_counted_under_their_names() {
         StepFact::Ended { state: StateName::Unknown, for_: hour },
     ] {
         let (class, channel, provider) = ("code".to_owned(), ChannelKind::Email, "main".to_owned());
-        recorder.record(&Fact::Stepped { delivery: DeliveryId(key(2)), class, channel, provider, fact });
+        let delivery = DeliveryId(key(2));
+        recorder.record(&Fact::Stepped { notification, delivery, class, channel, provider, fact });
     }
     recorder.record(&Fact::HttpAnswered { route: "/livez", method: "GET", status: 200, took: Duration::ZERO });
     let text = recorder.exposition();
@@ -250,4 +256,32 @@ fn every_fact_is_one_line_that_names_it() {
         ("INFO".into(), "http".into(), 86_400.into(), notification.to_string().into())
     );
     assert_eq!(of(1, "level"), "WARN", "a repeat near its window's end is an alert");
+}
+
+fn attempted(outcome: OutcomeKind, why: WhyCode) -> Fact {
+    Fact::Stepped {
+        notification: NotificationId(key(1)),
+        delivery: DeliveryId(key(2)),
+        class: "code".into(),
+        channel: ChannelKind::Email,
+        provider: "main".into(),
+        fact: StepFact::Attempted { outcome, why, took: Duration::ZERO },
+    }
+}
+
+#[test]
+fn each_outcome_has_words_of_its_own_and_an_unknown_one_is_never_called_not_sent() {
+    let recorder = recorder();
+    let written = lines(|| {
+        OutcomeKind::ALL.iter().for_each(|outcome| recorder.record(&attempted(*outcome, WhyCode::TryLater)));
+        recorder.record(&attempted(OutcomeKind::Throttled, WhyCode::CredentialRefused));
+    });
+    let said: Vec<_> = written.iter().map(|line| line["message"].as_str().unwrap().to_owned()).collect();
+    let different: std::collections::BTreeSet<_> = said.iter().collect();
+    assert_eq!(different.len(), OutcomeKind::ALL.len() + 1, "{said:?}");
+    for (line, said) in written.iter().zip(&said) {
+        assert_eq!(said.contains("unknown"), line["outcome"] == "unknown", "{said}");
+        assert_eq!(line["notification"], NotificationId(key(1)).to_string());
+        assert_eq!(line["delivery"], DeliveryId(key(2)).to_string());
+    }
 }

@@ -25,7 +25,7 @@ pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Opti
         return Verdict::Stop(stop.clone());
     }
     match (own_version, newest_version) {
-        (Some(own), Some(newest)) if newest > own && !delivery.may_have_arrived() => {
+        (Some(own), Some(newest)) if newest > own && !delivery.this_send_may_have_arrived() => {
             Verdict::Stop(Stop::Supersede { by_version: newest })
         }
         _ => Verdict::Call,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::{DeliveryId, Key, NotificationId};
+use crate::action::Action;
+use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
 use crate::outcome::Why;
 use crate::time::{UnixMs, duration_ms};
@@ -130,6 +131,20 @@ pub enum Stop {
     Supersede { by_version: i64 },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
+/// A person's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByHand {
+    /// Public name of the key that was used.
+    pub by: String,
+    /// Empty where nothing was said.
+    pub why: String,
+}
+
 /// The stored record of a delivery. A store keeps it whole and compares `rev` on every write;
 /// the claim (fence, nonce, lease) is the store's own and stands beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +171,14 @@ pub struct Delivery {
     pub first_unknown_at: Option<UnixMs>,
     /// An earlier call of the current send may have had its effect.
     pub maybe_sent: bool,
+    /// A call of any send had its effect, or one of an earlier send may have had it: whatever
+    /// becomes of the current send, the recipient may have a copy.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reached: bool,
+    /// Within the current send a call that may have had its effect followed another such call, and
+    /// nothing made the two one: there may be two copies.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub twice: bool,
     /// Claims within the current send that lapsed, and those of them alone in their batch.
     pub lapses: u32,
     pub lapses_alone: u32,
@@ -170,7 +193,7 @@ pub struct Delivery {
     /// How long a claim of it lasts unless renewed.
     #[serde(rename = "lease_ms", with = "duration_ms")]
     pub lease: Duration,
-    /// Set once, by the transition into an end.
+    /// When it came to its end. A later receipt does not move it; a person who resolves it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<UnixMs>,
     /// Accepted, and a receipt may come until then.
@@ -187,9 +210,13 @@ pub struct Delivery {
     /// Why the last attempt ended as it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Why>,
-    /// Keys of the latest operators' actions, so that a repeated click is recognised.
+    /// By whom and why a person said how it ended, where its end is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<ByHand>,
+    /// The latest operators' actions, so that a repeated click is recognised, and another wish under
+    /// its key is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Key>,
+    pub actions: Vec<Action>,
     pub timeline: Timeline,
 }
 
@@ -219,7 +246,7 @@ impl Delivery {
         let due_at = plan.send_at.map_or(plan.created_at, |at| at.max(plan.created_at));
         let state = if due_at > plan.created_at { State::Scheduled { until: due_at } } else { State::Queued };
         let mut timeline = Timeline::default();
-        timeline.push(plan.created_at, Happened::Accepted { via: plan.via });
+        timeline.push(plan.created_at, Happened::Received { via: plan.via });
         Self {
             id: DeliveryId::of(plan.notification, plan.channel.name(), &plan.slot),
             notification: plan.notification,
@@ -235,6 +262,8 @@ impl Delivery {
             unknowns: 0,
             first_unknown_at: None,
             maybe_sent: false,
+            reached: false,
+            twice: false,
             lapses: 0,
             lapses_alone: 0,
             spent: false,
@@ -250,6 +279,7 @@ impl Delivery {
             address_mask: plan.address_mask,
             address_hash: plan.address_hash,
             last: None,
+            resolved: None,
             actions: Vec::new(),
             timeline,
         }
@@ -261,10 +291,18 @@ impl Delivery {
         self.ended_at.is_some()
     }
 
-    /// Whether an earlier call of the current send may have had its effect.
+    /// Whether a call of the current send may have had its effect: the next one would be a repeat.
+    #[must_use]
+    pub const fn this_send_may_have_arrived(&self) -> bool {
+        self.maybe_sent || self.spent
+    }
+
+    /// Whether any call of any send may have had its effect: it was accepted, or its outcome is not
+    /// known (a call that is open right now included). What a look-up found absent does not count; a
+    /// receipt or a person who says *delivered* does.
     #[must_use]
     pub const fn may_have_arrived(&self) -> bool {
-        self.maybe_sent || self.spent
+        self.reached || self.this_send_may_have_arrived()
     }
 
     /// The third and every later claim of one delivery runs alone, so that a poison message can

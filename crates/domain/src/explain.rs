@@ -1,10 +1,11 @@
 //! The reason sentence: what a support agent reads aloud.
 
-use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, Stop};
+use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
+use crate::lane::OUTBOX;
 use crate::outcome::{Why, WhyCode};
 
 impl Delivery {
-    /// One sentence that says where this delivery stands and why. Holds no address and no content.
+    /// Where this delivery stands and why, in a sentence or two. Holds no address and no content.
     #[must_use]
     pub fn reason(&self) -> String {
         let sentence = match self.state {
@@ -13,11 +14,11 @@ impl Delivery {
             State::Queued => "Waiting for a worker to try again.".into(),
             State::Deferred { why, .. } => self.waiting_for(why),
             State::Sending { .. } => "A worker is sending it now.".into(),
-            State::Accepted if self.ended() => "The provider accepted it; whether it arrived is not known.".into(),
-            State::Accepted => "The provider accepted it; a receipt may still come.".into(),
-            State::Delivered => "Delivered.".into(),
-            State::Bounced => format!("Bounced: {}.", self.last_words("the address does not take mail")),
-            State::Failed => format!("Refused for good: {}.", self.last_words("the attempts were used up")),
+            State::Accepted => self.accepted().into(),
+            State::Delivered => self.delivered(),
+            State::Bounced => self.bounced(),
+            State::Failed => self.failed(),
+            State::Expired if self.maybe_sent || self.attempts > 0 => "Expired before it could be tried again.".into(),
             State::Expired => "Expired before it could be sent.".into(),
             State::Suppressed => "Suppressed.".into(),
             State::Cancelled => self.cancelled(),
@@ -28,31 +29,117 @@ impl Delivery {
             ),
             State::Parked { why } => self.parked(why),
         };
-        let ends_unclear = matches!(self.state, State::Expired | State::Cancelled | State::Superseded | State::Failed);
-        if ends_unclear && self.maybe_sent {
-            format!("{sentence} An earlier attempt may have arrived.")
-        } else {
-            sentence
+        match self.copies() {
+            Some(copies) => format!("{sentence} {copies}"),
+            None => sentence,
         }
+    }
+
+    /// What the state alone does not say about other copies.
+    fn copies(&self) -> Option<&'static str> {
+        let earlier = match (self.maybe_sent, self.reached) {
+            (true, _) => Some("An earlier attempt may have arrived."),
+            (false, true) if self.send > 1 => Some("An earlier send may have arrived."),
+            (false, true) => Some("An earlier attempt may have arrived."),
+            (false, false) => None,
+        };
+        match self.state {
+            State::Accepted | State::Delivered if self.twice && self.in_outbox() => {
+                Some("An earlier call may have been kept as well: there may be two copies.")
+            }
+            State::Accepted | State::Delivered if self.twice => {
+                Some("An earlier call may have arrived as well: there may be two copies.")
+            }
+            State::Accepted | State::Delivered | State::Unknown => None,
+            // Said by the sentence itself.
+            State::Parked { why: ParkWhy::MayHaveArrived } => None,
+            // A person's or the provider's own word about what came of it.
+            State::Failed if self.resolved.is_some() => None,
+            State::Bounced if !self.gone() => None,
+            State::Scheduled { .. } | State::Queued | State::Deferred { .. } | State::Sending { .. }
+                if self.maybe_sent =>
+            {
+                Some("It may have arrived already.")
+            }
+            State::Scheduled { .. }
+            | State::Queued
+            | State::Deferred { .. }
+            | State::Sending { .. }
+            | State::Bounced
+            | State::Failed
+            | State::Expired
+            | State::Suppressed
+            | State::Cancelled
+            | State::Superseded
+            | State::Parked { .. } => earlier,
+        }
+    }
+
+    fn in_outbox(&self) -> bool {
+        self.lane.provider == OUTBOX
     }
 
     fn waiting_for(&self, why: DeferWhy) -> String {
         match why {
-            DeferWhy::Retry => {
-                format!("Waiting to try again: {}.", self.last_words("the last attempt was not accepted"))
-            }
+            DeferWhy::Retry => match &self.last {
+                Some(_) => format!("Waiting to try again: {}.", self.last_words("")),
+                None => "Waiting to try again.".into(),
+            },
             DeferWhy::Budget => {
                 "Waiting to try again: this lane's retries are limited to a tenth of its traffic.".into()
             }
-            DeferWhy::Pace => "Waiting because the provider asked us to slow down.".into(),
+            DeferWhy::Pace => "Waiting because the provider is busy or asked us to slow down.".into(),
+            DeferWhy::Breaker if self.last_is(&[WhyCode::CredentialRefused]) => {
+                "Waiting because the provider refuses our login.".into()
+            }
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
             DeferWhy::Unconfigured => "Waiting because its class or provider is no longer configured.".into(),
         }
     }
 
+    fn accepted(&self) -> &'static str {
+        match (self.in_outbox(), self.ended()) {
+            (true, _) => "Kept in the outbox; nothing was sent to anybody.",
+            (false, true) => "The provider accepted it; whether it arrived is not known.",
+            (false, false) => "The provider accepted it; a receipt may still come.",
+        }
+    }
+
+    fn delivered(&self) -> String {
+        match &self.resolved {
+            Some(by_hand) => by_hand.sentence("Delivered"),
+            None if self.in_outbox() => "Delivered, as the outbox simulates it; nothing was sent to anybody.".into(),
+            None => "Delivered, as the provider reported.".into(),
+        }
+    }
+
+    fn bounced(&self) -> String {
+        if self.gone() {
+            return format!("Bounced: {}.", self.last_words(""));
+        }
+        if self.in_outbox() {
+            return "Bounced, as the outbox simulates it; nothing was sent to anybody.".into();
+        }
+        "Bounced: the provider reported afterwards that it could not deliver it.".into()
+    }
+
+    fn failed(&self) -> String {
+        match &self.resolved {
+            Some(by_hand) => by_hand.sentence("Failed"),
+            None if self.refused_for_good() => format!("Refused for good: {}.", self.last_words("")),
+            None if self.last_is(&[WhyCode::RenderFailed]) || self.attempts == 0 => {
+                format!("Failed: {}.", self.last_words("it could not be sent"))
+            }
+            None => {
+                let times = if self.attempts == 1 { "1 attempt".into() } else { format!("{} attempts", self.attempts) };
+                format!("Given up after {times}, the last because {}.", self.last_words("it was not accepted"))
+            }
+        }
+    }
+
     fn cancelled(&self) -> String {
         match &self.stop {
-            Some(Stop::Cancel { why, .. }) if !why.is_empty() => format!("Cancelled: {}.", why.trim_end_matches('.')),
+            Some(Stop::Cancel { why, .. }) if !why.is_empty() => format!("Cancelled: {}.", without_stop(why)),
             _ => "Cancelled.".into(),
         }
     }
@@ -65,12 +152,10 @@ impl Delivery {
     }
 
     fn parked(&self, why: ParkWhy) -> String {
-        let last = self.last_words("no clear answer");
         match why {
-            ParkWhy::MayHaveArrived => {
-                format!("May have arrived: {last}. A person has to decide whether to send it again.")
-            }
+            ParkWhy::MayHaveArrived => self.parked_unclear(),
             ParkWhy::AttemptsExhausted => {
+                let last = self.last_words("it was not accepted");
                 format!("Every allowed attempt failed, the last because {last}. A person has to decide.")
             }
             ParkWhy::Poison => {
@@ -85,9 +170,70 @@ impl Delivery {
         }
     }
 
-    fn last_words(&self, otherwise: &str) -> String {
-        self.last.as_ref().map_or_else(|| otherwise.into(), Why::words)
+    fn parked_unclear(&self) -> String {
+        const DECIDE: &str = "A person has to decide whether to send it again.";
+        let often = if self.twice { "May have arrived, perhaps more than once" } else { "May have arrived" };
+        if self.last.is_none() || self.last_is(UNCLEAR) {
+            return format!("{often}: {}. {DECIDE}", self.last_words("no clear answer"));
+        }
+        // The last call was answered; what is not clear is one before it.
+        format!("{often}: an earlier call had no clear answer, and the last failed because {}. {DECIDE}", {
+            self.last_words("it was not accepted")
+        })
     }
+
+    fn last_is(&self, codes: &[WhyCode]) -> bool {
+        self.last.as_ref().is_some_and(|why| codes.contains(&why.code))
+    }
+
+    /// Refused because there is no such recipient, where otherwise a receipt told of it.
+    fn gone(&self) -> bool {
+        self.last_is(&[WhyCode::NoSuchRecipient])
+    }
+
+    fn refused_for_good(&self) -> bool {
+        self.last_is(&[
+            WhyCode::ContentRefused,
+            WhyCode::PolicyRefused,
+            WhyCode::NoSuchRecipient,
+            WhyCode::NotSupported,
+            WhyCode::TooLarge,
+        ])
+    }
+
+    /// A clause that fits after "because": our own words for a provider's answer, the outbox's own
+    /// for what it simulates.
+    fn last_words(&self, otherwise: &str) -> String {
+        match &self.last {
+            Some(Why { answer: Some(simulated), .. }) if self.in_outbox() => without_stop(simulated).to_owned(),
+            Some(why) => why.words(),
+            None => otherwise.into(),
+        }
+    }
+}
+
+/// After these nobody knows whether the call had its effect.
+const UNCLEAR: &[WhyCode] = &[
+    WhyCode::TimedOutAfter,
+    WhyCode::CutAfter,
+    WhyCode::ShutDown,
+    WhyCode::Panicked,
+    WhyCode::WorkerDied,
+    WhyCode::Unrecognised,
+];
+
+impl ByHand {
+    fn sentence(&self, end: &str) -> String {
+        match without_stop(&self.why) {
+            "" => format!("{end}, as resolved by hand by {}.", self.by),
+            why => format!("{end}, as resolved by hand by {}: {why}.", self.by),
+        }
+    }
+}
+
+/// A person's own full stop, where a sentence of ours goes on.
+fn without_stop(text: &str) -> &str {
+    text.trim_end_matches('.')
 }
 
 impl Why {

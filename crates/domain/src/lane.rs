@@ -37,6 +37,10 @@ macro_rules! named_enum {
 }
 pub(crate) use named_enum;
 
+/// The provider that is always there, under this name and no other: it keeps messages for the
+/// developer to look at and sends nothing.
+pub const OUTBOX: &str = "outbox";
+
 /// The text names no member of a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;

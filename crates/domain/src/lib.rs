@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, draws a random number, logs, or touches a store or a network.
 //! Callers pass the time and the dice in (`Env`) and carry out what comes back (`Transition`).
 
+pub mod action;
 pub mod admission;
 pub mod breaker;
 pub mod budget;
@@ -18,6 +19,7 @@ pub mod step;
 pub mod time;
 pub mod timeline;
 
+pub use action::{Action, Asked};
 pub use class::{Class, Order};
 pub use delivery::{Delivery, State};
 pub use key::{DeliveryId, Key, KeyKind, NotificationId, child_key};

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use crate::action::{Action, Asked};
 use crate::admission::Verdict;
 use crate::class::Class;
-use crate::delivery::{DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
-use crate::key::Key;
+use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
@@ -64,21 +64,10 @@ pub enum Event {
     StopAsked(Stop),
     Receipt(ReceiptKind),
     ReceiptWindowClosed,
-    Redrive {
+    /// A person acts.
+    Act {
         by: String,
-        action: Key,
-        after_send: u32,
-    },
-    SendAgain {
-        by: String,
-        action: Key,
-        after_send: u32,
-    },
-    Resolve {
-        by: String,
-        action: Key,
-        to: Resolution,
-        why: String,
+        action: Action,
     },
 }
 
@@ -134,6 +123,9 @@ pub enum StepFact {
 pub enum Rejected {
     /// It has happened before: the answer is success.
     Repeat,
+    /// The action's key was used before, to ask for something else: `verb` says for what, `differing`
+    /// names the parts of the request that are other ones.
+    Reused { verb: &'static str, differing: &'static [&'static str] },
     /// Not possible in this state.
     NotNow(StateName),
     /// The caller saw an older send.
@@ -162,9 +154,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::StopAsked(stop) => draft.stop_asked(stop)?,
         Event::Receipt(kind) => draft.receipt(kind)?,
         Event::ReceiptWindowClosed => draft.receipt_window_closed()?,
-        Event::Redrive { by, action, after_send } => draft.redrive(by, action, after_send)?,
-        Event::SendAgain { by, action, after_send } => draft.send_again(by, action, after_send)?,
-        Event::Resolve { by, action, to, why } => draft.resolve(by, action, to, why)?,
+        Event::Act { by, action } => draft.act(by, action)?,
     }
     draft.next.rev += 1;
     Ok(Transition { next: draft.next, facts: draft.facts })
@@ -194,6 +184,7 @@ impl Draft<'_> {
         self.next.state = state;
         self.next.ended_at.get_or_insert(self.env.now);
         self.next.receipt_until = None;
+        self.next.resolved = None;
         self.next.timeline.push(self.env.now, Happened::Ended { state: state.name() });
         let for_ = self.env.now.since(self.next.created_at);
         self.facts.push(StepFact::Ended { state: state.name(), for_ });
@@ -278,25 +269,24 @@ impl Draft<'_> {
         if self.sending()? != claim.fence {
             return Err(self.rejected());
         }
-        // A throttle is about the provider or our rate, never about this message.
+        // A throttle is about the provider or our rate, never about this message: it does not count,
+        // so the next call has the same number.
+        let attempt = self.next.attempts + 1;
         if !matches!(outcome, Outcome::Throttled { .. }) {
-            self.next.attempts += 1;
+            self.next.attempts = attempt;
         }
         if self.next.maybe_sent {
             self.facts.push(StepFact::Resent);
+            let effect = matches!(outcome, Outcome::Accepted { .. } | Outcome::Unknown { .. });
+            self.next.twice |= effect && !self.provider_remembers() && self.env.guard != RepeatGuard::Collapse;
         }
+        // What was spent on is known now: what is not known is remembered as maybe sent.
+        self.next.spent = false;
         let why = outcome.why().clone();
         self.facts.push(StepFact::Attempted { outcome: outcome.kind(), why: why.code, took });
         self.next.timeline.push(
             self.env.now,
-            Happened::Attempt {
-                send: self.next.send,
-                attempt: self.next.attempts,
-                claim,
-                outcome: outcome.kind(),
-                why: why.clone(),
-                took,
-            },
+            Happened::Attempt { send: self.next.send, attempt, claim, outcome: outcome.kind(), why: why.clone(), took },
         );
         self.next.last = Some(why.clone());
         match outcome {
@@ -311,10 +301,12 @@ impl Draft<'_> {
     }
 
     fn accepted(&mut self, provider_ref: Option<String>) {
+        self.next.reached = true;
         self.next.provider_ref = provider_ref.or(self.next.provider_ref.take());
         if self.env.receipts {
             self.next.state = State::Accepted;
             self.next.ended_at = None;
+            self.next.resolved = None;
             self.next.receipt_until = Some(self.env.now.plus(self.class.receipt_window));
         } else {
             self.end(State::Accepted);
@@ -342,11 +334,12 @@ impl Draft<'_> {
     }
 
     fn throttled(&mut self, after: Duration, scope: ThrottleScope) {
-        let wait = retry::wait(&self.class.retry, 1, Some(after), self.env.jitter);
-        let why = match scope {
-            ThrottleScope::Recipient | ThrottleScope::Provider => DeferWhy::Pace,
-            ThrottleScope::Credential => DeferWhy::Breaker,
+        // Behind a refused login the circuit keeps the time, and a reload with the right one ends it.
+        let (asked, why) = match scope {
+            ThrottleScope::Recipient | ThrottleScope::Provider => (Some(after), DeferWhy::Pace),
+            ThrottleScope::Credential => (None, DeferWhy::Breaker),
         };
+        let wait = retry::wait(&self.class.retry, 1, asked, self.env.jitter);
         self.put_off(self.env.now.plus(wait), why);
     }
 
@@ -389,14 +382,18 @@ impl Draft<'_> {
             Looked::Found { provider_ref } => self.accepted(provider_ref),
             Looked::NotYet => self.put_off(self.env.now.plus(NEXT_LOOK), DeferWhy::Retry),
             // It never arrived, so the next call is no repeat. The claim goes on under the new rev.
-            Looked::Absent => self.next.maybe_sent = false,
+            Looked::Absent => {
+                self.next.maybe_sent = false;
+                self.next.last = Some(Why::new(WhyCode::LookedUpAbsent));
+            }
         }
         Ok(())
     }
 
     fn lapsed(&mut self, claim: ClaimMark, alone: bool) -> Result<(), Rejected> {
         self.sending()?;
-        let may_have_sent = !self.class.at_most_once() || self.next.spent;
+        let spent = std::mem::take(&mut self.next.spent);
+        let may_have_sent = !self.class.at_most_once() || spent;
         self.next.lapses += 1;
         self.next.lapses_alone += u32::from(alone);
         self.next.timeline.push(self.env.now, Happened::Lapsed { claim, may_have_sent });
@@ -406,7 +403,7 @@ impl Draft<'_> {
             self.next.last = Some(Why::new(WhyCode::WorkerDied));
             self.facts.push(StepFact::UnknownOutcome { why: WhyCode::WorkerDied });
         }
-        if self.next.spent {
+        if spent {
             self.end(State::Unknown);
         } else if self.stopped_meanwhile() {
         } else if self.next.lapses_alone >= POISON_LAPSES {
@@ -424,6 +421,7 @@ impl Draft<'_> {
         let why = outcome.why().clone();
         self.next.timeline.push(self.env.now, Happened::StaleReport { claim, outcome: kind, why });
         self.facts.push(StepFact::StaleReport { outcome: kind });
+        self.next.reached |= matches!(kind, OutcomeKind::Accepted | OutcomeKind::Unknown);
         let open = self.next.state.waiting() || matches!(self.next.state, State::Unknown | State::Parked { .. });
         match outcome {
             // An earlier send's acceptance says nothing about the current one.
@@ -471,6 +469,7 @@ impl Draft<'_> {
             return Err(if early { Rejected::Early } else { self.rejected() });
         }
         self.next.timeline.push(self.env.now, told);
+        self.next.reached = true;
         self.facts.push(StepFact::ReceiptApplied { kind });
         match (kind, self.next.state) {
             // Never backwards: accepted < delivered < bounced.
@@ -492,16 +491,22 @@ impl Draft<'_> {
         }
     }
 
-    /// Recognises a repeated action and remembers a new one.
-    fn action(&mut self, action: Key) -> Result<(), Rejected> {
-        if self.next.actions.contains(&action) {
-            return Err(Rejected::Repeat);
+    /// Recognises a repeated action, refuses another one under its key, and remembers a new one.
+    fn act(&mut self, by: String, action: Action) -> Result<(), Rejected> {
+        if let Some(before) = self.next.actions.iter().find(|one| one.key == action.key) {
+            let differing = before.asked.differing(&action.asked);
+            let reused = Rejected::Reused { verb: before.asked.verb(), differing };
+            return Err(if differing.is_empty() { Rejected::Repeat } else { reused });
         }
         if self.next.actions.len() == ACTIONS_KEPT {
             self.next.actions.remove(0);
         }
-        self.next.actions.push(action);
-        Ok(())
+        self.next.actions.push(action.clone());
+        match action.asked {
+            Asked::Redrive { after_send } => self.redrive(by, after_send),
+            Asked::SendAgain { after_send } => self.send_again(by, after_send),
+            Asked::Resolve { to, why } => self.resolve(by, to, why),
+        }
     }
 
     fn reopen(&mut self) {
@@ -513,13 +518,15 @@ impl Draft<'_> {
         self.next.stop = None;
         self.next.ended_at = None;
         self.next.receipt_until = None;
+        self.next.resolved = None;
+        // What the last attempt of before was told explains nothing that happens from here on.
+        self.next.last = None;
         let fresh = self.env.now.plus(self.class.expiry);
         self.next.expires_at = self.next.expires_at.max(fresh);
         self.queue();
     }
 
-    fn redrive(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn redrive(&mut self, by: String, after_send: u32) -> Result<(), Rejected> {
         if self.next.send != after_send {
             return Err(Rejected::SendMoved { current: self.next.send });
         }
@@ -531,8 +538,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn send_again(&mut self, by: String, action: Key, after_send: u32) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn send_again(&mut self, by: String, after_send: u32) -> Result<(), Rejected> {
         if self.next.send != after_send {
             return Err(Rejected::SendMoved { current: self.next.send });
         }
@@ -541,7 +547,9 @@ impl Draft<'_> {
             return Err(self.rejected());
         }
         self.next.send += 1;
+        self.next.reached |= self.next.maybe_sent;
         self.next.maybe_sent = false;
+        self.next.twice = false;
         self.next.first_unknown_at = None;
         self.next.provider_ref = None;
         self.next.timeline.push(self.env.now, Happened::SentAgain { by, send: self.next.send });
@@ -549,16 +557,19 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn resolve(&mut self, by: String, action: Key, to: Resolution, why: String) -> Result<(), Rejected> {
-        self.action(action)?;
+    fn resolve(&mut self, by: String, to: Resolution, why: String) -> Result<(), Rejected> {
         if !matches!(self.next.state, State::Unknown | State::Parked { .. }) {
             return Err(self.rejected());
         }
+        self.next.reached |= to == Resolution::Delivered;
+        let resolved = ByHand { by: by.clone(), why: why.clone() };
         self.next.timeline.push(self.env.now, Happened::Resolved { by, to, why });
+        self.next.ended_at = None;
         self.end(match to {
             Resolution::Delivered => State::Delivered,
             Resolution::Failed => State::Failed,
         });
+        self.next.resolved = Some(resolved);
         Ok(())
     }
 }

@@ -56,10 +56,13 @@ pub struct ClaimMark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Happened {
-    Accepted {
+    /// The request; *accepted* is the provider's word.
+    #[serde(alias = "accepted")]
+    Received {
         via: Hop,
     },
-    /// One call to the provider.
+    /// One call to the provider. `attempt` counts from 1; a throttled call does not count, so the next
+    /// has the same number.
     Attempt {
         send: u32,
         attempt: u32,

@@ -109,12 +109,17 @@ impl OutboxChannel {
             Simulated::Accepted => self.accept(out, call, None).await,
             Simulated::Delivered => self.accept(out, call, Some(ReceiptKind::Delivered)).await,
             Simulated::Bounced => self.accept(out, call, Some(ReceiptKind::Bounced)).await,
-            Simulated::Permanent => refused("simulated: no such recipient"),
-            Simulated::NoSuchOutcome => refused("there is no simulated outcome of this name"),
+            Simulated::Permanent => {
+                Outcome::Refused { why: Why::said(WhyCode::PolicyRefused, "the address asks for that (sim-permanent)") }
+            }
+            Simulated::Gone => Outcome::RecipientGone {
+                why: Why::said(WhyCode::NoSuchRecipient, "the address asks to be one that does not exist (sim-gone)"),
+            },
+            Simulated::NoSuchOutcome => Outcome::Refused { why: Why::said(WhyCode::NotSupported, no_such_outcome()) },
             Simulated::Temporary => {
                 let failures = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(out.send_key);
                 if failures <= TEMPORARY_FAILURES {
-                    return not_accepted(WhyCode::TryLater, "simulated: try later");
+                    return not_accepted(WhyCode::TryLater, "the address asks to be tried later (sim-temporary)");
                 }
                 self.accept(out, call, None).await
             }
@@ -163,14 +168,15 @@ impl Channel for OutboxChannel {
         RepeatGuard::None
     }
 
+    /// None but those that an address asks for, and these come at once: nothing waits for them.
     fn receipts(&self) -> bool {
-        true
+        false
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {
         match self.misbehaviours.take() {
             None => self.simulate(Simulated::of(&out.address.0), out, call).await,
-            Some(Misbehaviour::FailNext) => not_accepted(WhyCode::TryLater, "told to fail"),
+            Some(Misbehaviour::FailNext) => not_accepted(WhyCode::TryLater, "the outbox was told to fail (fail_next)"),
             Some(Misbehaviour::TimeOutAfterAccept) => {
                 self.keep(out, call).await.map_or_else(|failed| failed, |_| unknown(WhyCode::TimedOutAfter))
             }
@@ -191,6 +197,7 @@ const fn unknown(code: WhyCode) -> Outcome {
     Outcome::Unknown { why: Why::new(code) }
 }
 
-fn refused(answer: &str) -> Outcome {
-    Outcome::Refused { why: Why::said(WhyCode::NoSuchRecipient, answer) }
+fn no_such_outcome() -> String {
+    let names: Vec<_> = Simulated::NAMED.iter().map(|(name, _)| format!("sim-{name}")).collect();
+    format!("the address asks for an outcome that there is not; there are {}", names.join(", "))
 }

@@ -13,6 +13,8 @@ pub enum Simulated {
     Temporary,
     /// Refused for good.
     Permanent,
+    /// Refused because there is no such recipient.
+    Gone,
     /// Taken at once, answered late.
     Slow,
     /// Taken, then the answer is lost; a repeat of the same send is taken and answered, so that
@@ -24,18 +26,30 @@ pub enum Simulated {
 
 /// Numbers that stand for outcomes, from the range that is kept free for stories
 /// (+1 202 555 0100 to 0199), for phone numbers cannot carry a word.
-pub const MAGIC_PHONES: [(&str, Simulated); 6] = [
+pub const MAGIC_PHONES: [(&str, Simulated); 7] = [
     ("+12025550101", Simulated::Delivered),
     ("+12025550102", Simulated::Bounced),
     ("+12025550103", Simulated::Temporary),
     ("+12025550104", Simulated::Permanent),
     ("+12025550105", Simulated::Slow),
     ("+12025550106", Simulated::Unknown),
+    ("+12025550107", Simulated::Gone),
 ];
 
 const MARK: &str = "sim-";
 
 impl Simulated {
+    /// The words that may stand after `sim-`.
+    pub const NAMED: [(&str, Self); 7] = [
+        ("delivered", Self::Delivered),
+        ("bounced", Self::Bounced),
+        ("temporary", Self::Temporary),
+        ("permanent", Self::Permanent),
+        ("gone", Self::Gone),
+        ("slow", Self::Slow),
+        ("unknown", Self::Unknown),
+    ];
+
     /// By `+sim-<outcome>` anywhere in an address (`ann+sim-bounced@example.com`,
     /// `https://example.com/+sim-slow`), by a token or name that begins with `sim-<outcome>`, or by
     /// one of [`MAGIC_PHONES`]. Case does not count.
@@ -48,15 +62,8 @@ impl Simulated {
         let marked = lower.strip_prefix(MARK).or_else(|| lower.split_once("+sim-").map(|(_, rest)| rest));
         let Some(rest) = marked else { return Self::Accepted };
         let end = rest.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(rest.len());
-        match &rest[..end] {
-            "delivered" => Self::Delivered,
-            "bounced" => Self::Bounced,
-            "temporary" => Self::Temporary,
-            "permanent" => Self::Permanent,
-            "slow" => Self::Slow,
-            "unknown" => Self::Unknown,
-            _ => Self::NoSuchOutcome,
-        }
+        let named = Self::NAMED.iter().find(|(name, _)| *name == &rest[..end]);
+        named.map_or(Self::NoSuchOutcome, |(_, simulated)| *simulated)
     }
 }
 
@@ -80,7 +87,9 @@ mod tests {
             ("ann+sim-bounce@example.com", Simulated::NoSuchOutcome),
             ("ann+sim-@example.com", Simulated::NoSuchOutcome),
             ("+12025550106", Simulated::Unknown),
-            ("+12025550107", Simulated::Accepted),
+            ("ann+sim-gone@example.com", Simulated::Gone),
+            ("+12025550107", Simulated::Gone),
+            ("+12025550108", Simulated::Accepted),
         ] {
             assert_eq!(Simulated::of(address), simulated, "{address}");
         }

@@ -33,11 +33,17 @@ const BYE: Duration = Duration::from_secs(1);
 pub(super) struct Trouble {
     pub phase: Phase,
     pub told: Told,
+    /// The machine's own words (of the network, of name look-up, of TLS), for `doctor`.
+    pub detail: Option<String>,
 }
 
 impl Trouble {
-    const fn new(phase: Phase, told: Told) -> Self {
-        Self { phase, told }
+    pub const fn new(phase: Phase, told: Told) -> Self {
+        Self { phase, told, detail: None }
+    }
+
+    fn of(phase: Phase, told: Told, error: &io::Error) -> Self {
+        Self { detail: Some(error.to_string()), ..Self::new(phase, told) }
     }
 }
 
@@ -257,8 +263,8 @@ fn positive(phase: Phase, reply: Reply) -> Result<Reply, Trouble> {
 async fn within<T>(phase: Phase, limit: Duration, step: impl Future<Output = io::Result<T>>) -> Result<T, Trouble> {
     match timeout(limit, step).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Trouble::new(phase, Told::Garbled)),
-        Ok(Err(_)) => Err(Trouble::new(phase, Told::Cut)),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(Trouble::of(phase, Told::Garbled, &error)),
+        Ok(Err(error)) => Err(Trouble::of(phase, Told::Cut, &error)),
         Err(_) => Err(Trouble::new(phase, Told::Silence)),
     }
 }

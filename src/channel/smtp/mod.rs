@@ -37,6 +37,24 @@ use self::words::Unsaid;
 use crate::ports::channel::{Call, Channel};
 use crate::ports::message::{Outgoing, Rendered};
 
+/// Why a look at the mail server went wrong. Holds no part of a login.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct CheckProblem {
+    pub why: Why,
+    /// The machine's own words: of the network, of name look-up, of TLS.
+    pub detail: Option<String>,
+}
+
+impl std::fmt::Display for CheckProblem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.why.words())?;
+        for said in [&self.why.answer, &self.detail].into_iter().flatten() {
+            write!(out, ": {said}")?;
+        }
+        Ok(())
+    }
+}
+
 /// One `[providers.<name>]` of kind `smtp`.
 pub struct SmtpChannel {
     settings: Arc<Settings>,
@@ -53,14 +71,31 @@ impl SmtpChannel {
         Ok(Self { pool: Pool::new(settings.clone()), settings })
     }
 
+    /// Everything wrong with a configuration that [`Self::new`] would stop at, key and certificate
+    /// files included. Connects nowhere.
+    #[must_use]
+    pub fn problems(config: &SmtpConfig) -> Vec<SmtpConfigError> {
+        Settings::problems(config)
+    }
+
+    /// Where it connects to: `mail.example.com:587`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Settings { host, port, .. } = &*self.settings;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
     /// Connects, encrypts, logs in, and says goodbye; for `doctor`.
     ///
     /// # Errors
     /// Why a message would not get through now.
-    pub async fn check(&self) -> Result<(), Why> {
-        let why = |trouble: Trouble| classify(trouble.phase, &trouble.told, &self.unsaid()).why().clone();
-        let mut connection = Connection::open(&self.settings).await.map_err(why)?;
-        connection.noop(&self.settings.timeouts).await.map_err(why)?;
+    pub async fn check(&self) -> Result<(), CheckProblem> {
+        let told = |trouble: Trouble| CheckProblem {
+            why: classify(trouble.phase, &trouble.told, &self.unsaid()).why().clone(),
+            detail: trouble.detail,
+        };
+        let mut connection = Connection::open(&self.settings).await.map_err(told)?;
+        connection.noop(&self.settings.timeouts).await.map_err(told)?;
         connection.bye().await;
         Ok(())
     }
@@ -86,7 +121,7 @@ impl SmtpChannel {
 
     async fn deliver(&self, mail: &BuiltMail, call: &Call) -> Result<Reply, Trouble> {
         let limits = &self.settings.timeouts;
-        let busy = Trouble { phase: Phase::Connect, told: Told::Busy };
+        let busy = Trouble::new(Phase::Connect, Told::Busy);
         let _permit = self.pool.permit(limits.command.0).await.ok_or(busy)?;
         if let Some(mut kept) = self.pool.take().await {
             match kept.deliver(mail, limits, call).await {
@@ -123,7 +158,7 @@ impl Channel for SmtpChannel {
         };
         let (phase, told) = match self.deliver(&mail, call).await {
             Ok(reply) => (Phase::Dot, Told::Reply(reply)),
-            Err(Trouble { phase, told }) => (phase, told),
+            Err(Trouble { phase, told, .. }) => (phase, told),
         };
         let sent = if let Rendered::Email(sent) = &out.message { Some(&**sent) } else { None };
         classify(phase, &told, &Unsaid { recipient: mail.to.as_str(), mail: sent, ..self.unsaid() })

@@ -55,10 +55,27 @@ pub(super) struct Login {
 }
 
 impl Settings {
+    /// Everything that [`Self::read`] would stop at, one after the other.
+    pub fn problems(config: &SmtpConfig) -> Vec<SmtpConfigError> {
+        let target = Target::parse(&config.url);
+        let mut found: Vec<SmtpConfigError> = zero_waits(&config.timeouts).collect();
+        match target {
+            Ok(target) => {
+                found.extend(server_name(&target.host).err());
+                found.extend(login(config, target.user).err());
+            }
+            Err(problem) => found.push(wrong("url", problem)),
+        }
+        found.extend(config.ca_file.as_deref().and_then(|file| own_roots(file).err()));
+        found.extend(helo(config.helo.as_deref()).err());
+        found.extend(sender(&config.from).err());
+        found.extend(config.dkim.as_ref().and_then(|dkim| signer(dkim).err()));
+        found
+    }
+
     pub fn read(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
         let target = Target::parse(&config.url).map_err(|problem| wrong("url", problem))?;
-        let server_name = ServerName::try_from(target.host.clone())
-            .map_err(|_| wrong("url", "the host is neither a name nor an address"))?;
+        let server_name = server_name(&target.host)?;
         if config.connections == 0 {
             return Err(wrong("connections", "must be at least 1"));
         }
@@ -74,16 +91,27 @@ impl Settings {
             tls: Arc::new(client_tls(config.ca_file.as_deref())?),
             server_name,
             helo: helo(config.helo.as_deref())?,
-            sender: Sender::parse(&config.from).map_err(|why| wrong("from", format!("the address {why}")))?,
+            sender: sender(&config.from)?,
             signer: config.dkim.as_ref().map(signer).transpose()?,
-            timeouts: checked(&config.timeouts)?,
+            timeouts: match zero_waits(&config.timeouts).next() {
+                Some(zero) => return Err(zero),
+                None => config.timeouts.clone(),
+            },
             reuse: config.reuse.clone(),
             connections: usize::from(config.connections),
         })
     }
 }
 
-fn checked(timeouts: &SmtpTimeouts) -> Result<SmtpTimeouts, SmtpConfigError> {
+fn server_name(host: &str) -> Result<ServerName<'static>, SmtpConfigError> {
+    ServerName::try_from(host.to_owned()).map_err(|_| wrong("url", "the host is neither a name nor an address"))
+}
+
+fn sender(from: &str) -> Result<Sender, SmtpConfigError> {
+    Sender::parse(from).map_err(|why| wrong("from", format!("the address {why}")))
+}
+
+fn zero_waits(timeouts: &SmtpTimeouts) -> impl Iterator<Item = SmtpConfigError> {
     let named = [
         ("timeouts.connect", timeouts.connect),
         ("timeouts.greeting", timeouts.greeting),
@@ -92,10 +120,8 @@ fn checked(timeouts: &SmtpTimeouts) -> Result<SmtpTimeouts, SmtpConfigError> {
         ("timeouts.block", timeouts.block),
         ("timeouts.end_of_data", timeouts.end_of_data),
     ];
-    match named.iter().find(|(_, span)| span.0.is_zero()) {
-        Some((key, _)) => Err(wrong(key, "must be longer than zero")),
-        None => Ok(timeouts.clone()),
-    }
+    let zeros = named.into_iter().filter(|(_, span)| span.0.is_zero());
+    zeros.map(|(key, _)| wrong(key, "must be longer than zero"))
 }
 
 struct Target {
@@ -205,22 +231,28 @@ fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, SmtpConfig
     // Single roots that cannot be read are left out; without any, every handshake says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(file) = ca_file {
-        let shown = file.display();
-        let certificates = CertificateDer::pem_slice_iter(read("ca_file", file)?.as_bytes())
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| wrong("ca_file", format!("{shown}: {error}")))?;
-        if certificates.is_empty() {
-            return Err(wrong("ca_file", format!("{shown}: holds no certificate")));
-        }
-        for certificate in certificates {
-            roots.add(certificate).map_err(|error| wrong("ca_file", format!("{shown}: {error}")))?;
-        }
+        roots.extend(own_roots(file)?.roots);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong("url", format!("TLS is not available: {error}")))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn own_roots(file: &Path) -> Result<rustls::RootCertStore, SmtpConfigError> {
+    let shown = file.display();
+    let certificates = CertificateDer::pem_slice_iter(read("ca_file", file)?.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong("ca_file", format!("{shown}: {error}")))?;
+    if certificates.is_empty() {
+        return Err(wrong("ca_file", format!("{shown}: holds no certificate")));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate).map_err(|error| wrong("ca_file", format!("{shown}: {error}")))?;
+    }
+    Ok(roots)
 }
 
 /// The name given in EHLO. The machine's own counts only where it is a full one; else the

@@ -129,34 +129,67 @@ fn ends_an_address(c: char) -> bool {
     c.is_whitespace() || matches!(c, '<' | '>' | '(' | ')' | '[' | ']' | ',' | ';' | ':' | '\'' | '`' | '…' | '@')
 }
 
-/// Replaces `word` where it stands alone, whatever its case.
+/// What replies are made of, and the names of offices: a local part that is one of these says nothing
+/// about a person, and without it the reply says nothing at all ("greylisted, try …").
+#[rustfmt::skip]
+const ORDINARY: &[&str] = &[
+    "a", "abuse", "accepted", "access", "account", "action", "active", "address", "addresses", "admin",
+    "administrator", "again", "allowed", "and", "any", "are", "as", "at", "attempt", "attempts", "authentication",
+    "be", "been", "black", "block", "blocked", "busy", "by", "can", "cannot", "check", "client", "closed", "closing",
+    "code", "command", "connect", "connection", "connections", "contact", "content", "could", "data", "day", "deferred",
+    "delayed", "delivered", "delivery", "denied", "detected", "directory", "disabled", "disk", "dns", "does", "domain",
+    "due", "email", "empty", "end", "error", "exceeded", "exist", "exists", "fail", "failed", "failure", "for", "from",
+    "full", "go", "grey", "greylisted", "greylisting", "had", "has", "have", "hello", "help", "here", "high", "host",
+    "hour", "hours", "if", "in", "inactive", "info", "internal", "invalid", "ip", "is", "it", "later", "limit", "limits",
+    "line", "list", "listed", "local", "lookup", "mail", "mailbox", "many", "may", "message", "messages", "minute",
+    "minutes", "moved", "must", "name", "need", "network", "new", "no", "not", "now", "number", "of", "on", "or", "our",
+    "out", "over", "please", "policy", "post", "postmaster", "problem", "protocol", "queue", "queued", "quota", "rate",
+    "recipient", "recipients", "refused", "reject", "rejected", "relay", "relaying", "reply", "request", "required",
+    "resource", "resources", "retry", "route", "sales", "second", "seconds", "security", "see", "send", "sender", "sent",
+    "server", "service", "size", "soon", "spam", "status", "storage", "such", "suspended", "syntax", "system",
+    "temporarily", "temporary", "test", "that", "the", "there", "this", "time", "timeout", "to", "too", "transaction",
+    "try", "unable", "unavailable", "unknown", "until", "us", "use", "user", "users", "valid", "verify", "very", "virus",
+    "wait", "was", "we", "web", "webmaster", "will", "with", "within", "you", "your",
+];
+
+/// Replaces `word` where it stands alone, whatever its case; an ordinary word only where it is marked
+/// as a name.
 fn without_word(text: &str, word: &str) -> String {
+    let word = word.to_lowercase();
     if word.is_empty() {
         return text.to_owned();
     }
+    let ordinary = ORDINARY.contains(&word.as_str());
     let boundary = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+'));
     let mut out = String::with_capacity(text.len());
-    let mut token = String::new();
-    let flush = |token: &mut String, out: &mut String| {
-        let bare = token.trim_end_matches('.');
-        if bare.to_lowercase() == word.to_lowercase() {
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let end = rest.find(boundary).unwrap_or(rest.len());
+        let bare = rest[..end].trim_end_matches('.');
+        if !bare.is_empty() && bare.to_lowercase() == word && (!ordinary || marked(text, at, at + bare.len())) {
             out.push('…');
-            out.push_str(&token[bare.len()..]);
         } else {
-            out.push_str(token);
+            out.push_str(bare);
         }
-        token.clear();
-    };
-    for c in text.chars() {
-        if boundary(c) {
-            flush(&mut token, &mut out);
-            out.push(c);
-        } else {
-            token.push(c);
-        }
+        // What ends the word goes over as it is.
+        let next = at + end + rest[end..].chars().next().map_or(0, char::len_utf8);
+        out.push_str(&text[at + bare.len()..next]);
+        at = next;
     }
-    flush(&mut token, &mut out);
     out
+}
+
+/// In quotes or angle brackets, or as Sendmail marks a name: `<later>`, `'later'`, `later... User unknown`.
+fn marked(text: &str, from: usize, to: usize) -> bool {
+    let (before, after) = (text[..from].chars().next_back(), &text[to..]);
+    let close = match before {
+        Some('<') => '>',
+        Some('"') => '"',
+        _ => '\'',
+    };
+    let opened = matches!(before, Some('<' | '"' | '\'' | '`'));
+    (opened && after.starts_with(close)) || after.starts_with("...")
 }
 
 /// The id under which a server says it queued the message.
@@ -187,6 +220,14 @@ mod tests {
             ("550 josé@x.y", "550 …@x.y"),
             ("550 \"odd one\"@x.y", "550 …@x.y"),
             ("550", "550"),
+            (
+                "550 5.1.1 <ann@example.com>: Recipient address rejected: User unknown",
+                "550 5.1.1 <…@example.com>: Recipient address rejected: User unknown",
+            ),
+            ("550 <ann>... User unknown", "550 <…>... User unknown"),
+            ("550 ann... User unknown", "550 …... User unknown"),
+            ("550 mailbox 'ann' not found", "550 mailbox '…' not found"),
+            ("450 ann", "450 …"),
         ] {
             assert_eq!(told(&Reply::of(text), &ann()), expected);
         }
@@ -238,6 +279,27 @@ mod tests {
         ] {
             assert_eq!(told(&Reply::of(text), &unsaid), expected);
         }
+    }
+
+    /// A local part that is a word of every day does not eat the reply's own words.
+    #[test]
+    fn ordinary_words_go_only_where_they_are_marked_as_names() {
+        for (recipient, text, expected) in [
+            ("later@example.com", "450 4.7.1 Greylisted, try later.", "450 4.7.1 Greylisted, try later."),
+            ("later@example.com", "550 <later>: unknown", "550 <…>: unknown"),
+            ("later@example.com", "550 'later' unknown, see later", "550 '…' unknown, see later"),
+            ("later@example.com", "550 \"Later\" unknown", "550 \"…\" unknown"),
+            ("later@example.com", "550 Later... User unknown", "550 …... User unknown"),
+            ("later@example.com", "550 later@example.com later", "550 …@example.com later"),
+            ("user@example.com", "550 User unknown", "550 User unknown"),
+            ("may.lee@example.com", "450 you may try, may.lee", "450 you may try, …"),
+            ("may@example.com", "450 you may try", "450 you may try"),
+            ("lat@example.com", "450 later", "450 later"),
+        ] {
+            let unsaid = Unsaid { recipient, ..Unsaid::default() };
+            assert_eq!(told(&Reply::of(text), &unsaid), expected);
+        }
+        assert!(ORDINARY.is_sorted());
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn faults(problems: &[TemplateProblem]) -> anyhow::Error {
 async fn stay_up(shell: &Shell, url: &str, key: &str) -> anyhow::Result<()> {
     if shell.look.format == Format::Table {
         print(&format!(
-            "\nStill up until Ctrl-C.\n\n  Dashboard  {url}/admin\n  API        {url}/v1\n  API key    {key}\n"
+            "\nStill up until Ctrl-C.\n\n  Outbox     {url}/admin\n  API        {url}/v1\n  API key    {key}\n"
         ))?;
     }
     tokio::signal::ctrl_c().await.context("cannot listen for Ctrl-C")

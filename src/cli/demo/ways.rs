@@ -82,7 +82,7 @@ impl Way {
                 Ok(sum(try_join_all(five).await?))
             }
             Self::ReplyLost => {
-                bench.hang_up_early(intent).await?;
+                bench.lose_the_reply(intent).await?;
                 bench.single(intent, &intent.key, intent.body()).await
             }
             Self::InBatch => bench.batch(intent, &[&intent.key]).await,
@@ -135,8 +135,9 @@ impl Bench {
         Ok(Tally { sent: keys.len(), caught: caught.count() })
     }
 
-    /// Sends the request and hangs up before the answer, like a client that timed out.
-    async fn hang_up_early(&self, intent: &Intent) -> anyhow::Result<()> {
+    /// Sends the request and hangs up with the answer unread, like a client that timed out. Not before
+    /// there is one: a request whose client is gone may be given up unread, and then nothing was lost.
+    async fn lose_the_reply(&self, intent: &Intent) -> anyhow::Result<()> {
         let body = intent.body();
         let head = format!(
             "POST /v1/notifications HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nIdempotency-Key: {}\r\n\
@@ -149,6 +150,8 @@ impl Bench {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(format!("{head}{body}").as_bytes()).await?;
         stream.flush().await?;
+        let there = tokio::time::timeout(PATIENCE, stream.peek(&mut [0])).await.context("no answer came to lose")??;
+        anyhow::ensure!(there > 0, "the server hung up before it answered");
         Ok(())
     }
 

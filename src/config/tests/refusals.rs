@@ -1,16 +1,32 @@
 //! Tables of configurations that are refused, and what the refusal has to say.
 
-use super::Dir;
+use super::{Config, Dir, Sources};
 
 /// File text → what every line of the refusal has to hold, one entry per problem.
 const BAD: &[(&str, &[&str])] = &[
     ("[http]\nlistne = \"x\"\n", &["http.listne: no such key; did you mean \"listen\"?"]),
     ("[htpp]\nlisten = \"x\"\n", &["htpp: no such key; did you mean \"http\"?"]),
     ("[zebra]\n", &["zebra: no such key; known here: http, store"]),
-    ("[http]\nlisten = \"nonsense\"\n", &["http.listen: invalid socket address syntax"]),
+    ("[http]\nlisten = \"nonsense\"\n", &["http.listen: expected an address and a port such as \"127.0.0.1:8090\""]),
+    ("[http]\nlisten = \"8090\"\n", &["such as \"127.0.0.1:8090\""]),
+    ("[http]\nlisten = \"localhost:8090\"\n", &["such as \"127.0.0.1:8090\"; no name, no port alone"]),
+    ("[http]\nbody_timeout = 30\n", &["http.body_timeout: expected a duration, in quotes and with its unit: \"30s\""]),
+    ("[classes.recipt]\nexpiry = \"1d\"\n", &["lacks the key \"order\"; did you mean [classes.receipt]?"]),
+    (
+        "[providers.p]\nkind = \"smtp\"\nurl = \"http://h\"\n",
+        &["providers.p: lacks the key \"from\"", "providers.p.url: expected smtp://"],
+    ),
+    (
+        "[providers.p]\nkind = \"smtp\"\n",
+        &["providers.p: lacks the key \"from\"", "providers.p: lacks the key \"url\"", "2 problems"],
+    ),
+    (
+        "[providers.p]\nkind = \"smtp\"\nurl = \"smtp://localhost\"\nfrom = \"a@b.c\"\nhelo = \"a b\"\ntimeouts = { data = \"0s\" }\n",
+        &["providers.p.helo:", "providers.p.timeouts.data: must be longer than zero", "2 problems"],
+    ),
     ("http = 5\n", &["http: expected a table, found a number"]),
     ("classes = 5\n", &["classes: expected tables: [classes.<name>]"]),
-    ("[engine]\npoll = 5\n", &["engine.poll: expected text, found a number"]),
+    ("[engine]\npoll = 5\n", &["engine.poll: expected a duration, in quotes and with its unit: \"5s\""]),
     ("[engine]\npoll = \"5 parsecs\"\n", &["engine.poll: expected a duration such as"]),
     (
         "[engine]\npoll = \"0s\"\n[outbox]\nconcurrency = 0\n",
@@ -128,4 +144,42 @@ fn bad_smtp_settings_are_refused_and_never_repeated() {
     }
     let impatient = "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://127.0.0.1:2525\"\ntimeouts = { end_of_data = \"1s\" }\n";
     assert!(Dir::new().load(impatient).is_ok(), "a test peer on this machine may have short patience");
+}
+
+/// One slip is one problem: what only follows from it is not said as well.
+#[test]
+fn one_slip_is_one_problem() {
+    for (text, expected) in [
+        ("[environments.staging]\nalow = [\"*\"]\n", "environments.staging.alow: no such key; did you mean \"allow\"?"),
+        (
+            "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://u@mail\"\npassword_file = \"/nowhere\"\n",
+            "providers.m.password_file: /nowhere cannot be read",
+        ),
+        (
+            "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://u@mail\"\n",
+            "providers.m.url: names a user; give the password by password_file",
+        ),
+        (
+            "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://mail\"\ndkim = { domain = \"b.c\", selector = \"x\" }\n",
+            "providers.m.dkim: lacks the key \"key_file\"",
+        ),
+    ] {
+        let refused = Dir::new().load(text).map(|_| ()).expect_err(text);
+        assert_eq!(refused.problems.len(), 1, "{refused}");
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_given_twice_says_where() {
+    let dir = Dir::new();
+    let password = dir.file("password", "from-the-file");
+    let text = format!(
+        "[providers.m]\nkind = \"smtp\"\nfrom = \"a@b.c\"\nurl = \"smtp://u@mail\"\npassword_file = {password:?}\n"
+    );
+    let file = Some(dir.file("belfry.toml", &text));
+    let env = [("BELFRY__PROVIDERS__M__PASSWORD".to_owned(), "from-the-variable".to_owned())].into();
+    let refused = Config::load(&Sources { file, env }).map(|_| ()).unwrap_err().to_string();
+    let said = "is given twice: by BELFRY__PROVIDERS__M__PASSWORD and by password_file; give one";
+    assert!(refused.contains(said) && !refused.contains("from-the"), "{refused}");
 }

@@ -1,13 +1,10 @@
 //! Accept: the record is the key table, so a repeat is found by its id alone.
 
-use belfry_domain::notification::Tombstone;
-use belfry_domain::{Delivery, NotificationId};
-use rusqlite::{OptionalExtension, params};
+use belfry_domain::Delivery;
+use rusqlite::params;
 
 use super::core::{Core, Result};
-use super::rows::{
-    self, Columns, Named, Print, Rollup, address_key, bounded_ms, delivery_key, notification_key, signed,
-};
+use super::rows::{self, Columns, Rollup, address_key, bounded_ms, delivery_key, notification_key, signed};
 use super::{schema, sql};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Accepted, CollapseGroup, NewNotification, Owner};
@@ -59,27 +56,11 @@ impl Core {
             }
             return Ok(Accepted::Repeat(Box::new(record)));
         }
-        if let Some(tombstone) = self.tombstone(id)? {
+        if let Some(tombstone) = self.reads().tombstone(id)? {
             return Ok(Accepted::Remembered(tombstone));
         }
         self.create(new)?;
         Ok(Accepted::Created)
-    }
-
-    fn tombstone(&self, id: NotificationId) -> Result<Option<Tombstone>> {
-        let found = self
-            .conn
-            .prepare_cached(sql::TOMBSTONE_BY_ID)?
-            .query_row([notification_key(&id)], |row| {
-                Ok(Tombstone {
-                    id,
-                    fingerprint: row.get::<_, Print>(0)?.0,
-                    state: row.get::<_, Named>(1)?.0,
-                    remembered_until: rows::at(row.get(2)?),
-                })
-            })
-            .optional()?;
-        Ok(found)
     }
 
     fn create(&mut self, new: &NewRows) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The database file: who may open it, and how its connections are made.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -15,6 +15,8 @@ use crate::ports::StoreError;
 /// is what proves, at the next start, that the claims of this process are dead.
 pub struct DatabaseFile {
     path: PathBuf,
+    /// What stands at the path while this is our file: device and number.
+    file: (u64, u64),
     _lock: File,
 }
 
@@ -41,12 +43,42 @@ impl DatabaseFile {
             Err(Errno::WOULDBLOCK) => return Err(OpenError::InUse(path.display().to_string())),
             Err(error) => return Err(io(error.into())),
         }
-        // SQLite gives the log and the index the mode of the database.
-        private(path)?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        if !path.try_exists().map_err(io)? {
+            // Made aside and put there whole: an empty file at the path is never one of ours, and is
+            // not taken for a store that remembers nothing yet.
+            let aside = beside(path, ".new");
+            // What an opening that was killed left: its log would be played into the new file.
+            for ending in ["", "-wal", "-shm", "-journal"] {
+                match fs::remove_file(beside(&aside, ending)) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            private(&aside)?;
+            schema::create_file(&aside)?;
+            File::open(&aside).and_then(|file| file.sync_all()).map_err(io)?;
+            fs::rename(&aside, path).map_err(io)?;
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        }
+        let file = identity(path).map_err(io)?;
+        Ok(Self { path: path.to_owned(), file, _lock: lock })
     }
 
-    /// The connection that writes; creates the tables in a fresh file.
+    /// Whether our file still stands at its path. What is written to one that was removed or replaced
+    /// is lost when this process ends.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where it does not; it may be put back.
+    pub fn in_place(&self) -> Result<(), StoreError> {
+        match identity(&self.path) {
+            Ok(found) if found == self.file => Ok(()),
+            Ok(_) => Err(StoreError::Unavailable("its file was replaced".into())),
+            Err(error) => Err(StoreError::Unavailable(format!("its file: {}", error.kind()))),
+        }
+    }
+
+    /// The connection that writes.
     ///
     /// # Errors
     /// [`OpenError`] where the file is not one to write.
@@ -93,6 +125,11 @@ impl DatabaseFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         Connection::open_with_flags(&self.path, flags)
     }
+}
+
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    let found = fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

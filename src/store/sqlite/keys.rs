@@ -67,6 +67,14 @@ impl Reads<'_> {
 
     /// # Errors
     /// As [`Core::create_key`].
+    pub fn key_by_id(&self, id: &str) -> Result<Option<ApiKey>> {
+        let body: Option<String> =
+            self.conn.prepare_cached(sql::KEY_BY_ID)?.query_row([id], |row| row.get(0)).optional()?;
+        body.as_deref().map(api_key).transpose()
+    }
+
+    /// # Errors
+    /// As [`Core::create_key`].
     pub fn keys(&self) -> Result<Vec<ApiKey>> {
         let bodies: Vec<String> =
             self.conn.prepare_cached(sql::KEYS)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use belfry_domain::notification::Record;
+use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, Lane, NotificationId, UnixMs};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::core::Result;
-use super::rows::{self, IdBytes, delivery_key, notification_key, unsigned};
+use super::rows::{self, IdBytes, Named, Print, delivery_key, notification_key, unsigned};
 use super::{schema, sql};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Depths, Held, LaneDepth, Owner, Token};
@@ -55,6 +55,24 @@ impl<'a> Reads<'a> {
             .optional()?;
         let Some((repeats, body)) = found else { return Ok(None) };
         Ok(Some(Record { notification: rows::notification(&body)?, deliveries: self.deliveries_of(seq)?, repeats }))
+    }
+
+    /// # Errors
+    /// As [`Reads::read`].
+    pub fn tombstone(&self, id: NotificationId) -> Result<Option<Tombstone>> {
+        let found = self
+            .conn
+            .prepare_cached(sql::TOMBSTONE_BY_ID)?
+            .query_row([notification_key(&id)], |row| {
+                Ok(Tombstone {
+                    id,
+                    fingerprint: row.get::<_, Print>(0)?.0,
+                    state: row.get::<_, Named>(1)?.0,
+                    remembered_until: rows::at(row.get(2)?),
+                })
+            })
+            .optional()?;
+        Ok(found)
     }
 
     pub(super) fn deliveries_of(&self, notification: i64) -> Result<Vec<Delivery>> {

@@ -6,6 +6,8 @@
 //! - What is asked for often has a partial index that holds only the rows that can be the answer;
 //!   no statement walks what is merely remembered.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use thiserror::Error;
@@ -30,6 +32,8 @@ pub enum OpenError {
     Newer { path: String, found: i64, known: i64 },
     #[error("{0} is a database of another program")]
     Foreign(String),
+    #[error("{0} is empty: put the database back, or move this file away to begin with an empty one")]
+    Empty(String),
     #[error("cannot open {path}: {why}")]
     Io { path: String, why: String },
 }
@@ -185,11 +189,12 @@ CREATE INDEX outbox_by_owner ON outbox (owner);
 CREATE INDEX outbox_by_recipient ON outbox (owner, recipient);
 ";
 
-/// Layout 1 kept in the body what a claim needs and a spend changes.
+/// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "BEGIN IMMEDIATE;
 ALTER TABLE deliveries ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE deliveries ADD COLUMN spent INTEGER NOT NULL DEFAULT 0;
-UPDATE deliveries SET lease_ms = json_extract(body, '$.lease_ms'), spent = json_extract(body, '$.spent');
+UPDATE deliveries SET lease_ms = json_extract(body, '$.lease_ms'), spent = json_extract(body, '$.spent'),
+  body = json_remove(body, '$.actions');
 PRAGMA user_version = 2;
 COMMIT;";
 
@@ -213,8 +218,19 @@ pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {marks} COMMIT;"))
 }
 
-/// Sets up the writer's connection to a file, creating the tables in a fresh one. `path` names it
-/// in errors.
+/// Makes a database in an empty file. It may be moved afterwards: nothing of it stands elsewhere.
+///
+/// # Errors
+/// [`OpenError::Io`] with what SQLite says.
+pub fn create_file(path: &Path) -> Result<(), OpenError> {
+    let io = |error: rusqlite::Error| OpenError::Io { path: path.display().to_string(), why: error.to_string() };
+    let conn = Connection::open(path).map_err(io)?;
+    conn.execute_batch(FRESH).map_err(io)?;
+    create(&conn).map_err(io)?;
+    conn.close().map_err(|(_, error)| io(error))
+}
+
+/// Sets up the writer's connection to a file. `path` names it in errors.
 ///
 /// # Errors
 /// [`OpenError`] where the file is not one that this version may write.
@@ -223,17 +239,16 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
     let found: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(io)?;
     let application: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(io)?;
     let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(io)?;
-    let fresh = objects == 0 && found == 0 && application == 0;
-    if !fresh && application != APPLICATION {
+    if objects == 0 && found == 0 && application == 0 {
+        return Err(OpenError::Empty(path.into()));
+    }
+    if application != APPLICATION {
         return Err(OpenError::Foreign(path.into()));
     }
     if found > VERSION {
         return Err(OpenError::Newer { path: path.into(), found, known: VERSION });
     }
-    if fresh {
-        conn.execute_batch(FRESH).map_err(io)?;
-        create(conn).map_err(io)?;
-    } else if found < 2 {
+    if found < 2 {
         conn.execute_batch(TO_2).map_err(io)?;
     }
     tune(conn).map_err(io)

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use async_trait::async_trait;
-use belfry_domain::notification::Record;
+use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::accept::NewRows;
@@ -97,6 +97,10 @@ impl<S: Shell> Deliveries for Store<S> {
         self.shell.read(move |reads, _| reads.read_by_delivery(&owner, id)).await
     }
 
+    async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>> {
+        self.shell.read(move |reads, _| reads.tombstone(id)).await
+    }
+
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {
         self.shell.read(move |reads, _| reads.inputs(id)).await
     }
@@ -131,6 +135,11 @@ impl<S: Shell> ApiKeys for Store<S> {
     async fn by_hash(&self, hash: &str) -> Result<Option<ApiKey>> {
         let hash = hash.to_owned();
         self.shell.read(move |reads, _| reads.key_by_hash(&hash)).await
+    }
+
+    async fn by_id(&self, id: &str) -> Result<Option<ApiKey>> {
+        let id = id.to_owned();
+        self.shell.read(move |reads, _| reads.key_by_id(&id)).await
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>> {

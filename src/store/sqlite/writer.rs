@@ -202,6 +202,7 @@ impl Writer {
     }
 
     fn connect(&mut self) -> Result<()> {
+        self.file.in_place()?;
         let unsynced = self.syncing.failed();
         if self.broken || unsynced {
             let conn = self.file.reopen()?;

@@ -1,9 +1,13 @@
 //! The built program, from outside.
 
+mod asking;
+mod keys;
+mod looking;
 mod reloading;
 mod running;
 mod serving;
 mod settings;
+mod starting;
 mod usage;
 
 use std::path::Path;

@@ -28,9 +28,10 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let server = Running::start(dir, &["--port", "0"], &[]);
-    let key = server.told["api_key"].as_str().unwrap().to_owned();
-    assert_eq!((mode(&dir.join(".belfry")), mode(&dir.join(".belfry/api-key"))), (0o700, 0o600));
-    assert_eq!(std::fs::read_to_string(dir.join(".belfry/api-key")).unwrap().trim(), key);
+    assert_eq!(server.told["api_key"], Value::Null, "what is no terminal may be a journal");
+    let left = dir.join(server.told["api_key_file"].as_str().unwrap());
+    assert_eq!((mode(&dir.join(".belfry")), mode(&left)), (0o700, 0o600));
+    let key = std::fs::read_to_string(left).unwrap().trim().to_owned();
 
     let first = json(dir, &SEND);
     let (id, idempotency) = (first["notification"]["id"].as_str().unwrap(), first["key"].as_str().unwrap());
@@ -39,22 +40,20 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     assert_eq!((&again["notification"], &again["replayed"]), (&first["notification"], &Value::Bool(true)));
     let other = [&SEND[..7], &["--text", "Another.", "--key", idempotency]].concat();
     let other = run(dir, &other, &[]);
-    assert!(other.code == 1 && other.err.contains("/content/text"), "{other:?}");
+    assert!(other.code == 1 && other.err.contains("--text: differs"), "{other:?}");
 
     let until = Instant::now() + Duration::from_secs(30);
     while json(dir, &["status", id])["state"] != "accepted" {
         assert!(Instant::now() < until, "{}", json(dir, &["status", id]));
     }
     let told = run(dir, &["explain", id], &[]);
-    for part in ["accepted, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
+    for part in ["received, over HTTP", "attempt 1 through outbox: accepted", "to a…@example.com", "1 repeat was"] {
         assert!(told.out.contains(part), "{part} in {}", told.out);
     }
     assert!(!told.out.contains("ada@example.com"), "addresses are shown masked");
     assert_eq!(run(dir, &["health"], &[]).out, "ready\n");
     let doctor = run(dir, &["doctor"], &[]);
     assert!(doctor.out.contains("ready at") && doctor.code == 0, "{doctor:?}");
-    let held = run(dir, &["keys", "list"], &[]);
-    assert!(held.code == 75 && held.err.contains("a running server holds the store"), "{held:?}");
 
     server.signal(Signal::TERM);
     let (status, log) = server.ended();
@@ -62,37 +61,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     for secret in ["ada@example.com", "It works.", key.as_str()] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another body"), "{log}");
-}
-
-#[test]
-fn the_key_is_told_once_and_keys_are_kept_by_the_store() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let first = Running::start(dir, &["--port", "0"], &[]);
-    assert!(first.told["api_key"].is_string());
-    first.signal(Signal::INT);
-    assert_eq!(first.ended().0.code(), Some(0));
-
-    let made = json(dir, &["keys", "create", "--tenant", "shop", "--can", "read"]);
-    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
-    let listed = run(dir, &["keys", "list"], &[]);
-    assert!(listed.out.contains(id) && listed.out.contains("shop") && !listed.out.contains(key), "{listed:?}");
-
-    let second = Running::start(dir, &["--port", "0"], &[]);
-    assert_eq!(second.told["api_key"], Value::Null);
-    std::fs::write(dir.join("key"), key).unwrap();
-    let refused = run(dir, &[&SEND[..], &["--api-key-file", "key"]].concat(), &[]);
-    assert!(refused.code == 1 && refused.err.contains("403"), "may read only: {refused:?}");
-    second.signal(Signal::TERM);
-    second.ended();
-
-    assert_eq!(run(dir, &["keys", "revoke", id], &[]).code, 0);
-    assert_eq!(run(dir, &["keys", "revoke", "key_000000000000"], &[]).code, 1);
-    let third = Running::start(dir, &["--port", "0"], &[]);
-    let refused = run(dir, &["status", "ntf_000000000000000000000000", "--api-key-file", "key"], &[]);
-    assert!(refused.code == 1 && refused.err.contains("401"), "{refused:?}");
-    drop(third);
+    assert!(log.contains("a repeat was recognised") && log.contains("the same key came with another request"), "{log}");
 }
 
 #[test]
@@ -187,8 +156,7 @@ fn the_demo_shows_one_effect_for_each_intent() {
     assert_eq!(names, ["login_code", "order_shipped", "receipt", "weekly_digest"]);
     for one in out {
         assert_eq!((&one["messages"], &one["state"]), (&Value::from(1), &Value::from("accepted")), "{one}");
-        // Copies within one batch count once, and the one that hung up may not have been read.
-        assert!(one["repeats"].as_u64().unwrap() >= 18, "{one}");
+        assert_eq!(one["repeats"], out[0]["repeats"], "each was repeated as often as the others: {out:?}");
     }
     for way in shown["ways"].as_array().unwrap() {
         for (template, tally) in way["templates"].as_object().unwrap() {

@@ -25,13 +25,14 @@ fn what_counts_is_shown_with_where_it_came_from() {
     let setting = |key: &str| {
         let all = shown["settings"].as_array().unwrap();
         let one = all.iter().find(|one| one["key"] == key).unwrap_or_else(|| panic!("{key}"));
-        (one["value"].as_str().unwrap().to_owned(), one["from"].as_str().unwrap().to_owned())
+        (one["value"].clone(), one["from"].as_str().unwrap().to_owned())
     };
-    let pair = |value: &str, from: &str| (value.to_owned(), from.to_owned());
-    assert_eq!(setting("http.listen"), pair("\"127.0.0.1:8090\"", "default"));
-    assert_eq!(setting("http.max_connections"), pair("9", "BELFRY__HTTP__MAX_CONNECTIONS"));
-    assert_eq!(setting("providers.main.url"), pair("\"smtps://u@mail.invalid\"", "belfry.toml"));
-    assert_eq!(setting("providers.main.password"), pair("(set)", "password"));
+    let pair = |value: serde_json::Value, from: &str| (value, from.to_owned());
+    assert_eq!(setting("http.listen"), pair("127.0.0.1:8090".into(), "default"));
+    assert_eq!(setting("http.max_connections"), pair(9.into(), "BELFRY__HTTP__MAX_CONNECTIONS"));
+    assert_eq!(setting("classes.code.channels"), pair(serde_json::json!(["email", "sms"]), "default"));
+    assert_eq!(setting("providers.main.url"), pair("smtps://u@mail.invalid".into(), "belfry.toml"));
+    assert_eq!(setting("providers.main.password"), pair("(set)".into(), "password"));
 
     let table = run(dir.path(), &["check-config"], &env);
     let line = table.out.lines().find(|line| line.starts_with("http.max_connections")).unwrap();
@@ -92,4 +93,45 @@ fn output_to_a_pipe_has_no_colour() {
     let dir = tempfile::tempdir().unwrap();
     let done = run(dir.path(), &["check-config"], &[("TERM", "xterm-256color")]);
     assert!(!done.out.contains('\u{1b}') && done.out.contains("shutdown_grace"), "{done:?}");
+}
+
+/// What `serve` stops at, `check-config` has to name, under the same code.
+#[test]
+fn check_config_and_serve_refuse_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("empty.pem"), "no certificate in here\n").unwrap();
+    std::fs::write(dir.join("dkim.pem"), "no key in here\n").unwrap();
+    std::fs::create_dir_all(dir.join("templates/news")).unwrap();
+    std::fs::write(dir.join("templates/news/meta.toml"), "locale = \"en\"\nchannel = [\"email\"]\n").unwrap();
+    let smtp = "[providers.main]\nkind = \"smtp\"\nurl = \"smtp://127.0.0.1:2525\"\nfrom = \"a@b.example\"\n\
+                helo = \"a b\"\nca_file = \"empty.pem\"\n\
+                dkim = { domain = \"b.example\", selector = \"x\", key_file = \"dkim.pem\" }\n";
+    let by_key = [
+        "providers.main.ca_file: empty.pem: holds no certificate",
+        "providers.main.dkim.key_file:",
+        "providers.main.helo:",
+    ];
+    let by_template = ["templates.path: templates/news/meta.toml"];
+    for (text, expected) in [(smtp, &by_key[..]), ("", &by_template)] {
+        std::fs::write(dir.join("belfry.toml"), text).unwrap();
+        for command in [&["check-config"][..], &["serve", "--port", "0"]] {
+            let done = run(dir, &[command, &["--config", "belfry.toml"]].concat(), &[]);
+            assert_eq!(done.code, 78, "{command:?}: {done:?}");
+            for part in expected {
+                assert!(done.err.contains(part), "{command:?}: {part} in {done:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mistyped_variable_is_refused_and_another_s_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = [("BELFRY_HTTP__LISTEN", "127.0.0.1:1"), ("BELFRY_HOME", "/x")];
+    let done = run(dir.path(), &["check-config"], &env);
+    let said = "BELFRY_HTTP__LISTEN: is not read; did you mean BELFRY__HTTP__LISTEN?";
+    assert!(done.code == 78 && done.err.contains(said), "{done:?}");
+    let noted = run(dir.path(), &["check-config"], &env[1..]);
+    assert!(noted.code == 0 && noted.out.contains("note: BELFRY_HOME is not read"), "{noted:?}");
 }

@@ -125,6 +125,43 @@ async fn a_closed_store_is_unavailable_and_its_file_is_whole() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_taken_away_takes_no_writes_until_it_is_back() {
+    let (place, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    let h = open(place.path(), &clock).unwrap();
+    h.create(intent(&h, "k")).await;
+    let (path, away) = (place.path().join("belfry.db"), place.path().join("away"));
+    fs::rename(&path, &away).unwrap();
+    for put in [false, true] {
+        if put {
+            fs::write(&path, fs::read(&away).unwrap()).unwrap();
+        }
+        assert!(matches!(h.store.accept(vec![intent(&h, "l")]).await, Err(StoreError::Unavailable(_))), "{put}");
+        assert!(matches!(h.store.probe().await, Err(StoreError::Unavailable(_))), "{put}");
+    }
+    fs::rename(&away, &path).unwrap();
+    h.store.probe().await.unwrap();
+    h.create(intent(&h, "l")).await;
+    assert!(matches!(h.accept(intent(&h, "k")).await, Accepted::Repeat(_)));
+}
+
+#[tokio::test]
+async fn an_empty_file_is_not_taken_for_a_store_that_remembers_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("belfry.db"), "").unwrap();
+    let error = refused(place.path());
+    assert!(error.contains("belfry.db is empty"), "{error}");
+    fs::remove_file(place.path().join("belfry.db")).unwrap();
+    // What an opening that was killed left aside is no obstacle.
+    for ending in ["", "-wal", "-journal"] {
+        fs::write(place.path().join(format!("belfry.db.new{ending}")), "half").unwrap();
+    }
+    let h = open(place.path(), &ManualClock::new()).unwrap();
+    h.create(intent(&h, "k")).await;
+    let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".new")), "{left:?}");
+}
+
+#[tokio::test]
 async fn nobody_else_may_read_it() {
     let (place, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
     let folder = place.path().join("a").join(".belfry");

@@ -41,7 +41,7 @@ async fn accepts_and_says_where() {
     assert!(!told.replayed());
     let read = bed.get(&format!("/v1/notifications/{id}")).await.json();
     assert_eq!(read["deliveries"][0]["address"], "a…@example.com");
-    assert_eq!(read["deliveries"][0]["timeline"][0]["what"], "accepted");
+    assert_eq!(read["deliveries"][0]["timeline"][0]["what"], "received");
 }
 
 #[tokio::test]
@@ -109,6 +109,12 @@ async fn unique_recognises_a_fresh_header_key() {
     assert!(second.replayed());
     assert_eq!(id(&first), NotificationId::unique("acme", "live", "receipt", "order-42/receipt"));
     assert!(bed.told_facts().iter().any(|fact| matches!(fact, Fact::RepeatCaught { hop: Hop::Unique, .. })));
+    // It is `unique` that names the intent: the fresh header key is not to blame.
+    let mut other = body.clone();
+    other["content"]["text"] = json!("U");
+    let told = bed.send("tap-4", &other).await;
+    assert_eq!((told.problem(), told.pointers()), ((422, "key_reused".into()), vec!["/content/text".into()]));
+    assert!(told.json()["detail"].as_str().unwrap().starts_with("`unique`"), "{}", told.text);
     body["class"] = json!("code");
     assert!(!bed.send("tap-3", &body).await.replayed());
 }
@@ -261,6 +267,23 @@ async fn what_is_remembered_after_the_record_is_its_end() {
     assert_eq!((&body["id"], &body["remembered_until"]), (&second.json()["id"], &second.json()["remembered_until"]));
     let told = bed.send("k2", &mail()).await;
     assert_eq!((told.problem(), told.pointers().len()), ((422, "key_reused".into()), 0));
+}
+
+#[tokio::test]
+async fn a_repeat_that_could_no_longer_be_asked_for_is_known_after_its_record_is_gone() {
+    let bed = Bed::new().await;
+    let mut body = mail();
+    body["expires_at"] = json!(rfc3339(bed.clock.now().plus(Duration::from_secs(60))));
+    let first = bed.send("k", &body).await;
+    bed.work(called(accepted)).await;
+    bed.clock.forward(4 * DAY);
+    let ask = PurgeAsk { now: bed.clock.now(), keep_record: Duration::ZERO, limit: 100 };
+    assert_eq!(bed.store.purge(ask).await.unwrap().records, 1);
+    let again = bed.send("k", &body).await;
+    assert_eq!((again.status.as_u16(), again.replayed()), (202, true));
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    body["reference"] = json!("another");
+    assert_eq!(bed.send("k", &body).await.problem(), (422, "invalid".into()));
 }
 
 #[tokio::test]

@@ -117,6 +117,37 @@ async fn an_unknown_is_resolved_by_a_person() {
 }
 
 #[tokio::test]
+async fn another_action_under_a_used_key_is_refused_not_swallowed() {
+    let bed = Bed::new().await;
+    let (id, delivery) = sent(&bed, "marketing").await;
+    bed.work(called(unknown)).await;
+    let delivered = json!({"to": "delivered"});
+    assert_eq!(act(&bed, &delivery, "resolve", "k1", delivered.clone()).await.status, 200);
+    let resolved = state(&bed, &id).await;
+    for (verb, body, pointers) in [
+        ("resolve", json!({"to": "failed"}), vec!["/to"]),
+        ("resolve", json!({"to": "delivered", "why": "She called."}), vec!["/why"]),
+        ("send-again", json!({"after_send": 1}), vec![""]),
+        ("redrive", json!({"after_send": 1}), vec![""]),
+    ] {
+        let told = act(&bed, &delivery, verb, "k1", body).await;
+        assert_eq!(told.problem(), (422, "key_reused".into()), "{verb}");
+        assert_eq!((told.pointers(), told.replayed()), (pointers.iter().map(|&it| it.to_owned()).collect(), false));
+        assert!(told.json()["detail"].as_str().unwrap().contains("`resolve` of this delivery"), "{}", told.text);
+    }
+    assert_eq!(state(&bed, &id).await, resolved);
+    assert!(act(&bed, &delivery, "resolve", "k1", delivered).await.replayed());
+    // Under a key of its own it is done; the same with another number is another request.
+    assert_eq!(act(&bed, &delivery, "send-again", "k2", json!({"after_send": 1})).await.json()["send"], 2);
+    let told = act(&bed, &delivery, "send-again", "k2", json!({"after_send": 2})).await;
+    assert_eq!((told.problem(), told.pointers()), ((422, "key_reused".into()), vec!["/after_send".into()]));
+    let again = act(&bed, &delivery, "send-again", "k2", json!({"after_send": 1})).await;
+    assert_eq!((again.replayed(), &again.json()["send"]), (true, &json!(2)));
+    let mismatch = |fact: &&Fact| matches!(fact, Fact::FingerprintMismatch { hop: Hop::Action, .. });
+    assert_eq!(bed.told_facts().iter().filter(mismatch).count(), 5);
+}
+
+#[tokio::test]
 async fn cancel_says_what_is_cancelled_in_flight_and_over() {
     let bed = Bed::new().await;
     let mut body = mail("receipt");
@@ -167,10 +198,14 @@ async fn cancellations_by_filter_go_on_by_cursor() {
         assert!(pointers.contains(&pointer.to_owned()), "{pointers:?}");
     }
     let dry = ask(json!({"filter": {"group": "launch"}, "dry_run": true})).await.json();
-    assert_eq!(dry, json!({"notifications": 3, "cancelled": 3, "in_flight": 0, "ended": 0, "has_more": false}));
+    let ids = dry["ids"].as_array().unwrap();
+    assert!(ids.iter().all(|id| id.as_str().unwrap().starts_with("ntf_")), "{dry}");
+    let tally = json!({"dry_run": true, "notifications": 3, "ids": ids, "cancelled": 3, "in_flight": 0, "ended": 0,
+        "has_more": false});
+    assert_eq!(dry, tally);
     assert_eq!(bed.get("/v1/notifications?state=cancelled").await.json()["data"], json!([]));
     let done = ask(json!({"filter": {"group": "launch"}, "why": "Called off"})).await.json();
-    assert_eq!(done, dry);
+    assert_eq!((&done["dry_run"], &done["cancelled"], &done["ids"]), (&json!(false), &json!(3), &dry["ids"]));
     let cancelled = bed.get("/v1/notifications?state=cancelled").await.json();
     assert_eq!(cancelled["data"].as_array().unwrap().len(), 3);
     assert_eq!(bed.get("/v1/notifications?state=queued").await.json()["data"].as_array().unwrap().len(), 2);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use belfry::ports::StoreError;
 use belfry::ports::deliveries::*;
 use belfry::store::sqlite::InlineStore;
-use belfry_domain::notification::Record;
+use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 pub struct Failing {
@@ -106,6 +106,9 @@ impl Deliveries for Failing {
     }
     async fn receipts_overdue(&self, now: UnixMs, limit: u16) -> Result<Vec<Delivery>, StoreError> {
         self.inner().await?.receipts_overdue(now, limit).await
+    }
+    async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError> {
+        self.inner().await?.remembered(id).await
     }
     async fn read(&self, owner: &Owner, id: NotificationId) -> Result<Option<Record>, StoreError> {
         self.inner().await?.read(owner, id).await

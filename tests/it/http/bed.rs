@@ -136,9 +136,13 @@ impl Bed {
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,
             clock: clock.clone(),
+            dice: Arc::new(MachineDice),
             facts: facts.clone(),
             metrics: Arc::new(|| "# EOF\n".into()),
-            bootstrap: plan.bootstrap.map(|key| stored_key(&key, "default", "live", "main", ALL)),
+            bootstrap: plan
+                .bootstrap
+                .map(|key| ApiKey { operator: true, ..stored_key(&key, "default", "live", "main", ALL) }),
+            environments: Arc::new(|| vec!["staging".into()]),
             public_url: "https://notify.example.com".into(),
             durability: "nothing".into(),
             drain: drain.clone(),
@@ -203,11 +207,13 @@ pub fn stored_key(key: &str, tenant: &str, environment: &str, namespace: &str, c
     let hash = keys::hash(key);
     ApiKey {
         id: keys::public_id(&hash),
+        name: None,
         tenant: tenant.into(),
         environment: environment.into(),
         namespace: namespace.into(),
         can: can.to_vec(),
         hash,
+        operator: false,
         created_at: UnixMs(0),
         revoked_at: None,
     }

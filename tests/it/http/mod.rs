@@ -3,12 +3,14 @@
 mod accepting;
 mod access;
 mod acting;
+mod api_keys;
 mod away;
 mod batches;
 mod bed;
 mod bodies;
 mod describing;
 mod fields;
+mod finding;
 mod listening;
 mod lists;
 mod outbox;

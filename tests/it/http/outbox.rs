@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belfry::ports::admin::Can;
 use belfry::ports::clock::Clock as _;
 use belfry::ports::message::{EmailMessage, Mailbox, Rendered};
 use belfry::ports::outbox::{Misbehaviour, OutboxMessage, OutboxMessages as _};
@@ -92,7 +93,9 @@ async fn misbehaves_as_told() {
     let bed = Bed::new().await;
     let path = "/v1/outbox/misbehaviour";
     let told = bed.ask(Method::PUT, path).json(&json!({"fail_next": 2, "crash_mid_send": 1})).told().await;
-    assert_eq!(told.json(), json!({"fail_next": 2, "time_out_after_accept": 0, "crash_mid_send": 1}));
+    let stands = json!({"fail_next": 2, "time_out_after_accept": 0, "crash_mid_send": 1,
+        "misbehave_allowed": true, "may": ["send", "read", "admin"]});
+    assert_eq!(told.json(), stands);
     assert_eq!(bed.misbehaviours.take(), Some(Misbehaviour::FailNext));
     assert_eq!(bed.get(path).await.json()["fail_next"], 1);
     let bad = bed.ask(Method::PUT, path).json(&json!({"fail_next": 1001, "explode": 1})).told().await;
@@ -101,6 +104,10 @@ async fn misbehaves_as_told() {
     let strict = Bed::planned(Plan { misbehave_allowed: false, ..Plan::default() }).await;
     let told = strict.ask(Method::PUT, path).json(&json!({"fail_next": 1})).told().await;
     assert_eq!(told.problem(), (403, "forbidden".into()));
+    // The page says beforehand what a key cannot do here.
+    let reader = Bed { key: strict.make_key("acme", "live", "main", &[Can::Read]).await, ..strict };
+    let told = reader.get(path).await.json();
+    assert_eq!((&told["misbehave_allowed"], &told["may"]), (&json!(false), &json!(["read"])));
 }
 
 #[tokio::test]
@@ -124,4 +131,5 @@ async fn pages_run_their_own_script_and_nothing_else() {
     for code in belfry::http::problem::Code::ALL {
         assert!(problems.contains(&format!("id=\"{}\"", code.name())));
     }
+    assert!(problems.contains("<code>Authorization: Bearer blf_…</code>") && !problems.contains('`'));
 }

@@ -10,6 +10,7 @@ use super::server::KEY;
 
 pub(super) struct Client {
     address: SocketAddr,
+    key: String,
     open: Option<BufReader<TcpStream>>,
 }
 
@@ -28,18 +29,23 @@ impl Answer {
 }
 
 impl Client {
-    pub(super) const fn new(address: SocketAddr) -> Self {
-        Self { address, open: None }
+    pub(super) fn new(address: SocketAddr) -> Self {
+        Self { address, key: KEY.to_owned(), open: None }
+    }
+
+    pub(super) fn with_key(self, key: &str) -> Self {
+        Self { key: key.to_owned(), ..self }
     }
 
     pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\n\r\n"))
+        let key = &self.key;
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {key}\r\n\r\n"))
     }
 
     pub(super) fn post(&mut self, path: &str, key: &str, body: &Value) -> io::Result<Answer> {
-        let body = body.to_string();
+        let (body, bearer) = (body.to_string(), &self.key);
         self.ask(&format!(
-            "POST {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {KEY}\r\nIdempotency-Key: \"{key}\"\r\n\
+            "POST {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {bearer}\r\nIdempotency-Key: \"{key}\"\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))

@@ -1,4 +1,4 @@
-//! The real process, killed.
+//! The real process: killed, stopped, restarted, waiting.
 
 mod graceful;
 mod http;
@@ -8,3 +8,4 @@ mod reconcile;
 mod server;
 mod sink;
 mod stopped;
+mod waiting;

@@ -85,6 +85,17 @@ impl Site {
     }
 }
 
+impl Drop for Site {
+    fn drop(&mut self) {
+        // A failed test says what the server saw; the end of it will do.
+        if thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("the log's end:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"));
+        }
+    }
+}
+
 /// `127.0.0.1:port` in a line of output.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let rest = &line[line.find("127.0.0.1:")?..];

@@ -26,6 +26,8 @@ pub(super) struct Effect {
 struct Seen {
     effects: HashMap<String, Vec<Effect>>,
     total: usize,
+    /// Intents in the order of their arrival.
+    order: Vec<String>,
     held_at: Option<Phase>,
     /// Connections that wait in a held phase.
     waiting: usize,
@@ -59,6 +61,11 @@ impl Sink {
     /// All messages so far.
     pub(super) fn total(&self) -> usize {
         self.seen().total
+    }
+
+    /// The intents, in the order of their arrival.
+    pub(super) fn order(&self) -> Vec<String> {
+        self.seen().order.clone()
     }
 
     /// What arrived for an intent.
@@ -135,6 +142,7 @@ impl Sink {
         let (intent, message_id) = (header("Subject:"), header("Message-ID:"));
         let mut seen = self.seen();
         seen.total += 1;
+        seen.order.push(intent.clone());
         seen.effects.entry(intent).or_default().push(Effect { message_id, text });
         Ok(())
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use belfry::ports::StoreError;
 use belfry::ports::deliveries::*;
 use belfry_domain::delivery::State;
-use belfry_domain::notification::Record;
+use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::bugs::Bug;
@@ -175,6 +175,10 @@ impl Deliveries for FaultyStore {
 
     async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>, StoreError> {
         self.over_the_line(self.inner.read_by_delivery(owner, id)).await
+    }
+
+    async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError> {
+        self.over_the_line(self.inner.remembered(id)).await
     }
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>, StoreError> {

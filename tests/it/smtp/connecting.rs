@@ -217,7 +217,7 @@ async fn a_certificate_of_nobody_we_trust_or_no_starttls_at_all() {
         let channel = SmtpChannel::new(&with_tls(&stub, &other, scheme)).unwrap();
         let outcome = send(&channel, &outgoing(mail())).await;
         assert_eq!((outcome.kind(), code(&outcome)), (OutcomeKind::NotAccepted, WhyCode::TlsFailed), "{outcome:?}");
-        assert_eq!(channel.check().await.unwrap_err().code, WhyCode::TlsFailed);
+        assert_eq!(channel.check().await.unwrap_err().why.code, WhyCode::TlsFailed);
         assert_eq!(stub.count("MAIL"), 0);
     }
 }
@@ -247,7 +247,7 @@ async fn every_login_mechanism() {
         assert_eq!(outcome.kind(), OutcomeKind::Accepted, "{auth:?} {outcome:?}");
         assert_eq!(stub.messages()[0].login.as_deref(), Some("shop@example.com"));
         with("päss").check().await.unwrap();
-        assert_eq!(with("wrong").check().await.unwrap_err().code, WhyCode::CredentialRefused, "{auth:?}");
+        assert_eq!(with("wrong").check().await.unwrap_err().why.code, WhyCode::CredentialRefused, "{auth:?}");
         assert!(matches!(send(&with("wrong"), &outgoing(mail())).await, Outcome::Throttled { .. }), "{auth:?}");
     }
 }
@@ -259,7 +259,7 @@ async fn a_check_sends_nothing() {
     stub.wait_until_left().await;
     assert_eq!((stub.count("NOOP"), stub.count("QUIT"), stub.count("MAIL")), (1, 1, 0));
     let busy = SmtpStub::start(Script::default().always(At::Greeting, Act::Reply("554 5.3.2 no".to_owned()))).await;
-    let why = channel(&busy).check().await.unwrap_err();
+    let why = channel(&busy).check().await.unwrap_err().why;
     assert_eq!((why.code, why.answer.as_deref()), (WhyCode::Unreachable, Some("554 5.3.2 no")));
 }
 
@@ -276,7 +276,7 @@ async fn what_a_server_quotes_of_login_and_code_is_not_kept() {
         let told = send(&channel, &outgoing(mail())).await;
         assert_eq!(told.why().answer.as_deref(), Some("535 5.7.8 … may not log in with …"));
         stub.follow(Script::default().with_login("shop", "hunter2-SECRET").once(At::Auth, quoting(quoted)));
-        assert_eq!(channel.check().await.unwrap_err().answer.as_deref(), Some("535 5.7.8 … may not log in with …"));
+        assert_eq!(channel.check().await.unwrap_err().why.answer.as_deref(), Some("535 5.7.8 … may not log in with …"));
     }
     let blocked = Act::Reply("550 5.7.1 blocked: Your code is 482913".to_owned());
     let stub = SmtpStub::start(Script::default().once(At::Dot, blocked)).await;

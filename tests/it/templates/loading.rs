@@ -20,6 +20,9 @@ fn every_fault_is_named_at_once_with_file_and_line() {
         ("b/meta.toml", "description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\ncolour = 1\n"),
         ("c/text.txt", "no meta"),
         ("d/meta.toml", "description = \"d\"\nchannels = [\"pigeon\"]\nlocale = \"English\"\n[headers]\nTo = \"x\"\n"),
+        ("e/meta.toml", "colour = 1\n"),
+        ("e/subject.text", "no place for it"),
+        ("e/text.txt", "{{ x y }}"),
     ]);
     let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
     let starts = |start: &str| assert!(shown.iter().any(|one| one.starts_with(start)), "{start}: {shown:#?}");
@@ -28,10 +31,16 @@ fn every_fault_is_named_at_once_with_file_and_line() {
     starts("a/sample.json: not JSON");
     starts("b/meta.toml:4: ");
     starts("c/meta.toml: is missing");
-    starts("d/meta.toml: `pigeon` is no channel");
-    starts("d/meta.toml: `English` is no locale");
-    starts("d/meta.toml: header `To` is set by Belfry: use `to`");
-    assert_eq!(shown.len(), 8, "{shown:#?}");
+    starts("d/meta.toml:2: `pigeon` is no channel");
+    starts("d/meta.toml:3: `English` is no locale");
+    starts("d/meta.toml:5: header `To` is set by Belfry: use `to`");
+    starts("e/meta.toml:1: `colour` is no key");
+    for key in ["description", "channels", "locale"] {
+        starts(&format!("e/meta.toml: lacks the key `{key}`"));
+    }
+    starts("e/subject.text: not a template's file");
+    starts("e/text.txt:1: ");
+    assert_eq!(shown.len(), 14, "{shown:#?}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_preview_shows_and_writes_every_part() {
         "HTML: ",
         "== SMS, ",
         "== Push, ",
-        "== chat",
+        "== Chat",
         "== Inbox",
     ] {
         assert!(shown.screen.contains(part), "{part}: {}", shown.screen);

@@ -9,8 +9,8 @@ use belfry_domain::key::KeyKind;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
 use belfry_domain::timeline::{ClaimMark, Hop, ReceiptKind, Resolution};
 use belfry_domain::{
-    ChannelKind, Class, Delivery, Env, Event, Key, Lane, NotificationId, Order, Outcome, Priority, UnixMs, Why,
-    WhyCode, child_key,
+    Action, Asked, ChannelKind, Class, Delivery, Env, Event, Lane, NotificationId, Order, Outcome, Priority, UnixMs,
+    Why, WhyCode, child_key,
 };
 
 pub(crate) const ACCEPTED_AT: UnixMs = UnixMs(1_700_000_000_000);
@@ -66,8 +66,8 @@ pub(crate) fn mark(fence: u64) -> ClaimMark {
     ClaimMark { worker: "w1".into(), fence }
 }
 
-pub(crate) fn action(number: u32) -> Key {
-    child_key(KeyKind::Http, &[b"action", &number.to_be_bytes()])
+pub(crate) fn action(number: u32, asked: Asked) -> Action {
+    Action { key: child_key(KeyKind::Http, &[b"action", &number.to_be_bytes()]), asked }
 }
 
 /// Every state, with what of its history decides what follows. Names are for people.
@@ -208,14 +208,14 @@ pub(crate) fn events() -> Vec<(String, Event)> {
     all.push(("newer version".into(), Event::StopAsked(Stop::Supersede { by_version: 3 })));
     all.extend(ReceiptKind::ALL.iter().map(|kind| (format!("receipt: {kind}"), Event::Receipt(*kind))));
     all.push(("receipt window closed".into(), Event::ReceiptWindowClosed));
-    let by = || "key_1".to_owned();
-    all.push(("redrive".into(), Event::Redrive { by: by(), action: action(1), after_send: 1 }));
-    all.push(("redrive of an older send".into(), Event::Redrive { by: by(), action: action(1), after_send: 0 }));
-    all.push(("send again".into(), Event::SendAgain { by: by(), action: action(1), after_send: 1 }));
-    all.push(("send again, older".into(), Event::SendAgain { by: by(), action: action(1), after_send: 0 }));
+    let act = |asked| Event::Act { by: "key_1".to_owned(), action: action(1, asked) };
+    all.push(("redrive".into(), act(Asked::Redrive { after_send: 1 })));
+    all.push(("redrive of an older send".into(), act(Asked::Redrive { after_send: 0 })));
+    all.push(("send again".into(), act(Asked::SendAgain { after_send: 1 })));
+    all.push(("send again, older".into(), act(Asked::SendAgain { after_send: 0 })));
     for to in Resolution::ALL {
-        let event = Event::Resolve { by: by(), action: action(1), to: *to, why: "asked the recipient".into() };
-        all.push((format!("resolved: {to}"), event));
+        let asked = Asked::Resolve { to: *to, why: "asked the recipient".into() };
+        all.push((format!("resolved: {to}"), act(asked)));
     }
     all
 }

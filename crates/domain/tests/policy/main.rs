@@ -7,9 +7,11 @@
     reason = "a test fails by panicking, and may look at the machine"
 )]
 
+mod actions;
 mod diagram;
 mod fixtures;
 mod golden;
 mod properties;
+mod reasons;
 mod receipts;
 mod table;

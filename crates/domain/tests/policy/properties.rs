@@ -7,7 +7,7 @@ use belfry_domain::delivery::{DeferWhy, State, StateName, Stop};
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::{ReceiptKind, Resolution, Timeline};
-use belfry_domain::{Class, Delivery, Env, Event, Order, Outcome, UnixMs, Why, WhyCode, step};
+use belfry_domain::{Asked, Class, Delivery, Env, Event, Order, Outcome, UnixMs, Why, WhyCode, step};
 use proptest::prelude::*;
 
 use super::fixtures::{ACCEPTED_AT, action, class, fresh, mark, outcomes};
@@ -69,6 +69,10 @@ struct World {
     calls: u32,
     /// Recorded reasons for another effect, since a person last acted.
     excuses: u32,
+    /// Something was accepted, received or vouched for, or an earlier send left open.
+    reached: bool,
+    /// The outcome of a call of the current send is open.
+    open: bool,
 }
 
 impl World {
@@ -86,6 +90,8 @@ impl World {
             effects: 0,
             calls: 0,
             excuses: 0,
+            reached: false,
+            open: false,
         }
     }
 
@@ -161,15 +167,16 @@ impl World {
     fn person(&mut self, one: &Move) {
         let before = self.delivery.rev;
         self.actions += 1;
-        let (by, action, after_send) = ("key_1".to_owned(), action(self.actions), self.delivery.send);
-        self.step(match one {
-            Move::Redrive => Event::Redrive { by, action, after_send },
-            Move::SendAgain => Event::SendAgain { by, action, after_send },
+        let after_send = self.delivery.send;
+        let asked = match one {
+            Move::Redrive => Asked::Redrive { after_send },
+            Move::SendAgain => Asked::SendAgain { after_send },
             _ => {
                 let to = if matches!(one, Move::Resolve(true)) { Resolution::Delivered } else { Resolution::Failed };
-                Event::Resolve { by, action, to, why: "asked".into() }
+                Asked::Resolve { to, why: "asked".into() }
             }
-        });
+        };
+        self.step(Event::Act { by: "key_1".to_owned(), action: action(self.actions, asked) });
         if self.delivery.rev > before && self.delivery.state == State::Queued {
             (self.effects, self.calls, self.excuses) = (0, 0, 0);
         }
@@ -180,10 +187,29 @@ impl World {
         let Ok(transition) = step(&self.delivery, &self.class, event.clone(), env) else { return };
         let unknown = |fact: &&StepFact| matches!(fact, StepFact::UnknownOutcome { .. });
         self.excuses += u32::try_from(transition.facts.iter().filter(unknown).count()).unwrap();
+        self.remember(&event, &transition.facts);
         let before = std::mem::replace(&mut self.delivery, transition.next);
         self.unchanged(&before);
         self.directed(&before, &event);
         self.bounded();
+    }
+
+    /// Keeps account, by what is told and not by the record, of whether a copy may have arrived.
+    fn remember(&mut self, event: &Event, facts: &[StepFact]) {
+        let unknown = |fact: &StepFact| matches!(fact, StepFact::UnknownOutcome { .. });
+        match event {
+            Event::Called { outcome: Outcome::Accepted { .. }, .. }
+            | Event::Stale { outcome: Outcome::Accepted { .. } | Outcome::Unknown { .. }, .. }
+            | Event::LookedUp(Looked::Found { .. })
+            | Event::Receipt(_) => self.reached = true,
+            Event::LookedUp(Looked::Absent) => self.open = false,
+            Event::Act { action, .. } => match action.asked {
+                Asked::SendAgain { .. } => self.reached |= std::mem::take(&mut self.open),
+                Asked::Resolve { to, .. } => self.reached |= to == Resolution::Delivered,
+                Asked::Redrive { .. } => {}
+            },
+            _ => self.open |= facts.iter().any(unknown),
+        }
     }
 
     /// What no event ever changes, and what every event does.
@@ -203,8 +229,9 @@ impl World {
     /// Which ways a state may change.
     fn directed(&self, before: &Delivery, event: &Event) {
         let now = &self.delivery;
-        let by_person = matches!(event, Event::Redrive { .. } | Event::SendAgain { .. });
-        assert_eq!(now.send, before.send + u32::from(matches!(event, Event::SendAgain { .. })));
+        let asked = if let Event::Act { action, .. } = event { Some(&action.asked) } else { None };
+        let by_person = matches!(asked, Some(Asked::Redrive { .. } | Asked::SendAgain { .. }));
+        assert_eq!(now.send, before.send + u32::from(matches!(asked, Some(Asked::SendAgain { .. }))));
         if now.state.waiting() && before.ended() {
             assert!(by_person, "only a person puts an ended delivery back: {event:?}");
         }
@@ -223,6 +250,10 @@ impl World {
         assert!(self.calls <= self.class.retry.max_attempts, "attempts stay within their limit");
         assert!(now.lapses <= 5, "a delivery that kills workers is parked");
         assert!(!now.reason().contains('@') && !now.reason().is_empty());
+        assert_eq!(now.may_have_arrived(), self.reached || self.open, "{:?}: {}", now.state, now.reason());
+        if matches!(now.state, State::Accepted | State::Delivered | State::Unknown) {
+            assert!(now.may_have_arrived(), "{:?}", now.state);
+        }
         if now.state.waiting() {
             assert!(now.due_at <= now.expires_at.max(self.now), "never put off past its expiry");
             assert_eq!(now.stop, None, "what somebody stopped does not wait for another attempt");
@@ -285,7 +316,8 @@ proptest! {
             if world.delivery.ended() {
                 break;
             }
-            world.now = world.now.max(world.delivery.due_at).plus(Duration::from_secs(1));
+            // Behind a shut circuit nothing is claimed for a while, due or not.
+            world.now = world.now.max(world.delivery.due_at).plus(Duration::from_secs(120));
             world.claim();
             world.call(outcomes().remove(bad).1);
             world.now = world.now.max(world.delivery.receipt_until.unwrap_or(world.now));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use belfry_domain::delivery::{State, StateName};
 use belfry_domain::step::Rejected;
 use belfry_domain::timeline::ReceiptKind;
-use belfry_domain::{Delivery, Event, Order, Outcome, Why, WhyCode, step};
+use belfry_domain::{Asked, Delivery, Event, Order, Outcome, Why, WhyCode, step};
 
 use super::fixtures::{FENCE, action, class, env, fresh, mark};
 
@@ -91,7 +91,7 @@ fn each_send_has_receipts_of_its_own() {
         assert_eq!(delivery.state, State::Delivered, "send {send}");
         let again = Event::Receipt(ReceiptKind::Delivered);
         assert_eq!(step(&delivery, &class, again, env(true)), Err(Rejected::Repeat));
-        let again = Event::SendAgain { by: "key_1".into(), action: action(send), after_send: send };
+        let again = Event::Act { by: "key_1".into(), action: action(send, Asked::SendAgain { after_send: send }) };
         delivery = step(&delivery, &class, again, env(true)).unwrap().next;
         assert_eq!(delivery.state, State::Queued);
     }

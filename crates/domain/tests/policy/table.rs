@@ -49,6 +49,7 @@ fn refusal(rejected: Rejected) -> String {
     match rejected {
         Rejected::Repeat => "a repeat".into(),
         Rejected::NotNow(state) => format!("not while {state}"),
+        Rejected::Reused { verb, .. } => format!("the key was used to {verb}"),
         Rejected::SendMoved { current } => format!("the send moved to {current}"),
         Rejected::Early => "too early, to be held".into(),
     }
@@ -68,6 +69,9 @@ fn told(before: &Delivery, transition: &Transition) -> String {
     note(next.attempts != before.attempts, format!("attempts {}", next.attempts));
     note(next.unknowns != before.unknowns, format!("unknowns {}", next.unknowns));
     note(next.maybe_sent != before.maybe_sent, format!("maybe_sent {}", next.maybe_sent));
+    note(next.reached != before.reached, "reached".into());
+    note(next.twice != before.twice, "twice".into());
+    note(next.resolved != before.resolved, "by hand".into());
     note(next.spent != before.spent, format!("spent {}", next.spent));
     note(next.lapses != before.lapses, format!("lapses {} alone {}", next.lapses, next.lapses_alone));
     note(next.stop != before.stop, format!("stop {}", if next.stop.is_some() { "asked" } else { "forgotten" }));
@@ -113,7 +117,7 @@ fn what(happened: &Happened) -> String {
         }
         Happened::Ended { state } => format!("{text} {state}"),
         Happened::Receipt { kind } => format!("{text} {kind}"),
-        Happened::Accepted { .. }
+        Happened::Received { .. }
         | Happened::StaleReport { .. }
         | Happened::Deferred { .. }
         | Happened::LookedUp { .. }
@@ -126,7 +130,7 @@ fn what(happened: &Happened) -> String {
 
 const fn serde_name(happened: &Happened) -> &'static str {
     match happened {
-        Happened::Accepted { .. } => "accepted",
+        Happened::Received { .. } => "received",
         Happened::Attempt { .. } => "attempt",
         Happened::Lapsed { .. } => "lapsed",
         Happened::StaleReport { .. } => "stale report",

@@ -159,8 +159,9 @@ async fn encrypted(wire: Wire, settings: &Settings) -> Result<Wire, Trouble> {
     let handshake = wire.into_tls(settings.tls.clone(), settings.server_name.clone());
     match within(Phase::Tls, settings.timeouts.greeting.0, handshake).await {
         // rustls reports a bad certificate as invalid data.
-        Err(Trouble { told: Told::Garbled, .. }) => {
-            Err(Trouble::new(Phase::Tls, Told::Insecure("the certificate or the handshake is not acceptable")))
+        Err(Trouble { told: Told::Garbled, detail, .. }) => {
+            let told = Told::Insecure("the certificate or the handshake is not acceptable");
+            Err(Trouble { detail, ..Trouble::new(Phase::Tls, told) })
         }
         other => other,
     }

@@ -18,6 +18,7 @@ on_every_store!(
     content_reopened_is_kept_again,
     a_record_goes_by_its_end_and_leaves_a_tombstone,
     a_record_whose_window_has_closed_leaves_none,
+    what_a_record_left_is_read_while_its_window_is_open,
     parked_and_failed_records_stay_while_their_window_is_open,
     a_record_that_has_not_ended_is_never_purged,
     a_tombstone_goes_when_its_window_closes,
@@ -58,6 +59,24 @@ async fn content_goes_when_all_ended_and_its_age_has_come(h: Harness) {
     assert_eq!(h.store.inputs(id_of("k")).await.unwrap(), None);
     assert_eq!(h.record("k").await.unwrap(), before);
     assert_eq!(purge(&h).await, NOTHING);
+}
+
+async fn what_a_record_left_is_read_while_its_window_is_open(h: Harness) {
+    h.create(intent(&h, "k")).await;
+    h.finish(1, State::Delivered).await;
+    // While there is a record, that is the answer.
+    assert_eq!(h.store.remembered(id_of("k")).await.unwrap(), None);
+    let record = h.record("k").await.unwrap();
+    h.clock.step(KEEP_RECORD_MS);
+    assert_eq!(purge(&h).await.records, 1);
+    let expected = Tombstone {
+        id: id_of("k"),
+        fingerprint: record.notification.fingerprint.whole,
+        state: StateName::Delivered,
+        remembered_until: record.notification.remembered_until,
+    };
+    assert_eq!(h.store.remembered(id_of("k")).await.unwrap(), Some(expected));
+    assert_eq!(h.store.remembered(id_of("absent")).await.unwrap(), None);
 }
 
 async fn content_without_an_age_goes_at_once(h: Harness) {
