@@ -213,7 +213,7 @@ fn a_header_with_nothing_to_say_is_left_out() {
     let dir = folder(&[("t/meta.toml", &meta), ("t/subject.txt", "s"), ("t/text.txt", "x")]);
     let content = Content::load(dir.path()).unwrap();
     let language = ("Content-Language".to_owned(), "de".to_owned());
-    assert_eq!(mail(&content, &filled(&content, "t", None, "{}")).headers, [language.clone()]);
+    assert_eq!(mail(&content, &filled(&content, "t", None, "{}")).headers, std::slice::from_ref(&language));
     let promo = ("X-Promo".to_owned(), "yes".to_owned());
     assert_eq!(mail(&content, &filled(&content, "t", None, r#"{"promo": "yes"}"#)).headers, [language, promo]);
     let twice = problems(&[("t/meta.toml", &format!("{META}[headers]\nX-A = \"1\"\nx-a = \"2\"\n"))]);
