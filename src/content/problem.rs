@@ -62,8 +62,8 @@ pub struct RenderProblem {
     pub file: String,
     /// From 1; 0 where no line is known.
     pub line: usize,
-    /// JSON pointer of the data that is missing or unfit, seen from the template: in a loop it
-    /// begins with the loop's variable.
+    /// JSON pointer of the data that is missing or unfit. For a part of what a loop goes over it is the
+    /// loop's list, and nothing where the template has given a name of its own to something made.
     pub pointer: Option<String>,
     /// A sentence without a value in it.
     pub message: String,

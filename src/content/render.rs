@@ -257,11 +257,23 @@ impl<'a> Page<'a> {
         self.template.find(self.locale, file).ok_or_else(|| self.at(missing(&format!("there is no {file}")), file))
     }
 
+    /// With a pointer into the data, where its first step is a name that the file gave.
+    fn seen_from_outside(&self, mut problem: RenderProblem) -> RenderProblem {
+        let own = format!("{}/", self.template.files.name);
+        let path = problem.file.strip_prefix(&own).unwrap_or(&problem.file);
+        let first = problem.pointer.as_deref().and_then(|pointer| pointer.split('/').nth(1));
+        let given = first.and_then(|name| self.template.origins.get(path)?.get(name));
+        if let Some(origin) = given {
+            problem.pointer.clone_from(origin);
+        }
+        problem
+    }
+
     fn file(&self, path: &str, limit: usize) -> Result<String, RenderProblem> {
         path.clone_into(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner));
         let with =
             |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
-        let made = with(&self.values)?;
+        let made = with(&self.values).map_err(|problem| self.seen_from_outside(problem))?;
         if let Some((kept, floats)) = &self.floats {
             // A kept number compares with the language's own as an object does: by kind, silently.
             // A choice that would fall otherwise with floats must not go out.

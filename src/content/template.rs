@@ -18,6 +18,8 @@ pub struct Template {
     pub language: Environment<'static>,
     /// What each file uses of the data, by path: `order.items`.
     pub variables: BTreeMap<String, Vec<String>>,
+    /// What the names that each file gives stand for, by path.
+    pub origins: BTreeMap<String, grammar::Origins>,
     /// Renderings that were written off and still run.
     pub running_on: RunningOn,
     /// Folder of each language by its name in lower case.
@@ -68,7 +70,9 @@ impl Template {
                 let version = files.version();
                 let running_on = RunningOn::default();
                 let variables = variables(&compiled);
-                Ok(Self { version, meta, language: compiled, variables, running_on, folders, files })
+                let parts = files.files.iter().filter(|(path, _)| is_part(path));
+                let origins = parts.map(|(path, text)| (path.clone(), grammar::origins(text))).collect();
+                Ok(Self { version, meta, language: compiled, variables, origins, running_on, folders, files })
             }
             _ => Err(problems),
         }

@@ -8,6 +8,7 @@
 //! is given before it sees it.
 
 mod kinds;
+mod origins;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ use minijinja::machinery::{Span, Token, parse, tokenize};
 
 use super::language::syntax;
 use kinds::Reader;
+pub use origins::Origins;
 
 /// Of one `{{ … }}` or `{% … %}`, in words and marks: the parser goes a step deeper with each.
 const MOST_IN_A_TAG: usize = 2_000;
@@ -171,6 +173,16 @@ pub fn names(text: &str, into: &mut Names) {
     if let Ok(tree) = parse(text, "", syntax()) {
         bound(&tree, &mut into.0);
     }
+}
+
+/// Where the names that `text` gives come from.
+#[must_use]
+pub fn origins(text: &str) -> Origins {
+    let mut origins = Origins::new();
+    if let Ok(tree) = parse(text, "", syntax()) {
+        origins::read(&tree, &mut origins);
+    }
+    origins
 }
 
 /// Everything in `text` that a template may not say, where it is a template at all.

@@ -28,7 +28,7 @@ fn every_fault_is_named_at_once_with_file_and_line() {
     let starts = |start: &str| assert!(shown.iter().any(|one| one.starts_with(start)), "{start}: {shown:#?}");
     starts("a/text.txt:2: ");
     starts("a/html.html:3: ");
-    starts("a/sample.json: not JSON");
+    starts("a/sample.json: not valid JSON");
     starts("b/meta.toml:4: ");
     starts("c/meta.toml: is missing");
     starts("d/meta.toml:2: `pigeon` is no channel");
@@ -76,7 +76,7 @@ fn a_missing_variable_is_named_and_no_value_is_told() {
     let told = |channel| render(&content, &inputs, channel).unwrap_err();
     let text = told(ChannelKind::Email);
     assert_eq!(text.to_string(), "t/text.txt:4: `item.price` is not in the data");
-    assert_eq!((text.fault, text.pointer.as_deref()), (RenderFault::MissingVariable, Some("/item/price")));
+    assert_eq!((text.fault, text.pointer.as_deref()), (RenderFault::MissingVariable, Some("/order/items")));
     assert_eq!(told(ChannelKind::Sms).pointer.as_deref(), Some("/order/nmae"));
     let push = told(ChannelKind::Apns);
     assert!(push.to_string().starts_with("t/push.json:1: ") && !push.to_string().contains("hunter2"), "{push}");

@@ -1,12 +1,11 @@
 //! JSON as the caller wrote it: numbers stay text, so that no digit is lost on the way through a
 //! float, and a duplicate name is an error and not a silent choice between two values.
 
-use std::borrow::Cow;
+mod read;
+
 use std::fmt::{self, Write as _};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-use thiserror::Error;
+pub use read::{JsonProblem, Node, Value, child, read};
 
 /// Deeper nesting than the API takes in; a stack is finite.
 pub const DEEPEST: usize = 64;
@@ -23,52 +22,11 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// Why a text is not taken. Says where, never what stands there.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum JsonProblem {
-    #[error("not JSON, line {line}")]
-    NotJson { line: usize },
-    #[error("an object has the same name twice")]
-    DuplicateName,
-    #[error("nested more than {DEEPEST} deep")]
-    TooDeep,
-}
-
 impl Json {
     /// # Errors
     /// Where the text is not one JSON value, is nested too deep, or repeats a name in an object.
     pub fn parse(text: &str) -> Result<Self, JsonProblem> {
-        let raw: &RawValue =
-            serde_json::from_str(text).map_err(|failed| JsonProblem::NotJson { line: failed.line() })?;
-        Self::from_raw(raw.get(), DEEPEST)
-    }
-
-    fn from_raw(text: &str, levels: usize) -> Result<Self, JsonProblem> {
-        let not_json = |failed: serde_json::Error| JsonProblem::NotJson { line: failed.line() };
-        let levels = levels.checked_sub(1).ok_or(JsonProblem::TooDeep)?;
-        Ok(match text.as_bytes().first() {
-            Some(b'n') => Self::Null,
-            Some(b't') => Self::Bool(true),
-            Some(b'f') => Self::Bool(false),
-            Some(b'"') => Self::Text(serde_json::from_str(text).map_err(not_json)?),
-            Some(b'[') => {
-                let Items(items) = serde_json::from_str(text).map_err(not_json)?;
-                Self::List(items.iter().map(|one| Self::from_raw(one.get(), levels)).collect::<Result<_, _>>()?)
-            }
-            Some(b'{') => {
-                let Members(members) = serde_json::from_str(text).map_err(not_json)?;
-                let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
-                names.sort_unstable();
-                if names.windows(2).any(|pair| pair[0] == pair[1]) {
-                    return Err(JsonProblem::DuplicateName);
-                }
-                let built = |(name, value): &(Cow<'_, str>, &RawValue)| {
-                    Ok((name.clone().into_owned(), Self::from_raw(value.get(), levels)?))
-                };
-                Self::Object(members.iter().map(built).collect::<Result<_, _>>()?)
-            }
-            _ => Self::Number(text.to_owned()),
-        })
+        Ok(Self::from(read(text.as_bytes(), DEEPEST)?))
     }
 
     /// The member with this name, where it is an object that has it.
@@ -77,6 +35,21 @@ impl Json {
         match self {
             Self::Object(members) => members.iter().find(|(known, _)| known == name).map(|(_, value)| value),
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => None,
+        }
+    }
+}
+
+impl From<Node<'_>> for Json {
+    fn from(node: Node<'_>) -> Self {
+        match node.value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(value),
+            Value::Number(text) => Self::Number(text.to_owned()),
+            Value::Text(text) => Self::Text(text.into_owned()),
+            Value::List(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(members) => {
+                Self::Object(members.into_iter().map(|(name, member)| (name.into_owned(), member.into())).collect())
+            }
         }
     }
 }
@@ -138,50 +111,6 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-struct Items<'a>(Vec<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Items<'de>;
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an array")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut found: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = found.next_element()? {
-                    items.push(item);
-                }
-                Ok(Items(items))
-            }
-        }
-        input.deserialize_seq(InOrder)
-    }
-}
-
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut found: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = found.next_entry::<String, &RawValue>()? {
-                    members.push((Cow::Owned(name), value));
-                }
-                Ok(Members(members))
-            }
-        }
-        input.deserialize_map(InOrder)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -197,10 +126,12 @@ mod tests {
     #[test]
     fn what_is_not_json_is_refused() {
         for bad in ["", "NaN", "Infinity", "[1,]", "{\"a\":1}x", "'a'", "01", "[+1]", "{a:1}", "\"\n\""] {
-            assert!(matches!(Json::parse(bad), Err(JsonProblem::NotJson { .. })), "{bad}");
+            assert!(matches!(Json::parse(bad), Err(JsonProblem::Syntax { .. })), "{bad}");
         }
-        assert_eq!(Json::parse(r#"{"b":{"a":1,"\u0061":2}}"#), Err(JsonProblem::DuplicateName));
-        assert_eq!(Json::parse(&("[".repeat(65) + &"]".repeat(65))), Err(JsonProblem::TooDeep));
+        let twice = JsonProblem::Duplicates { pointers: vec!["/b/a".to_owned()] };
+        assert_eq!(Json::parse(r#"{"b":{"a":1,"\u0061":2}}"#), Err(twice));
+        let deep = Json::parse(&("[".repeat(65) + &"]".repeat(65)));
+        assert!(matches!(deep, Err(JsonProblem::TooDeep { .. })));
         assert!(Json::parse(&("[".repeat(64) + &"]".repeat(64))).is_ok());
     }
 
