@@ -109,7 +109,7 @@ fn an_operation_that_fails_takes_no_neighbour_with_it() {
 
 /// Syncs when told to, and as told to.
 struct Told {
-    begun: mpsc::Sender<()>,
+    begun: mpsc::SyncSender<()>,
     answers: mpsc::Receiver<std::io::Result<()>>,
 }
 
@@ -120,7 +120,7 @@ impl Log for Told {
     }
 }
 
-struct Noted(Answered, mpsc::Sender<Result<()>>);
+struct Noted(Answered, mpsc::SyncSender<Result<()>>);
 
 impl Operation for Noted {
     fn run(&mut self, _core: &mut Core, _now: UnixMs) -> Result<()> {
@@ -140,11 +140,11 @@ impl Operation for Noted {
 
 #[test]
 fn nothing_is_answered_before_its_sync_and_nothing_is_trusted_after_a_failed_one() {
-    let ((begun, begins), (answer, answers)) = (mpsc::channel(), mpsc::channel());
+    let ((begun, begins), (answer, answers)) = (mpsc::sync_channel(8), mpsc::sync_channel(8));
     let (syncer, syncing) = Syncer::new(Box::new(Told { begun, answers }));
     let thread = std::thread::spawn(move || syncer.run());
     let commit = || {
-        let (told, answered) = mpsc::channel();
+        let (told, answered) = mpsc::sync_channel(8);
         syncing.committed(vec![Box::new(Noted(Answered::OnDisk, told)) as Box<dyn Operation>]);
         answered
     };
@@ -164,7 +164,7 @@ fn nothing_is_answered_before_its_sync_and_nothing_is_trusted_after_a_failed_one
     assert!(syncing.failed());
     // The log would sync now, but what it lost before would not come back.
     assert_eq!(unavailable(commit().recv().unwrap()), "the disk did not take it");
-    let ((begun, _kept), (_, answers)) = (mpsc::channel(), mpsc::channel());
+    let ((begun, _kept), (_, answers)) = (mpsc::sync_channel(8), mpsc::sync_channel(8));
     syncing.look_at(Box::new(Told { begun, answers }));
     assert!(!syncing.failed());
     assert_eq!(commit().recv().unwrap(), Ok(()));
