@@ -198,6 +198,10 @@ impl Folder<'_> {
     }
 
     fn file(&mut self, from: &Path, path: String) {
+        // A wrong path must not read a disk for texts that have no place anyway.
+        if let Err(message) = if self.template == SHARED { Ok(()) } else { check_path(&path) } {
+            return self.problem(&path, message);
+        }
         match text_file::read(from, LARGEST) {
             Ok(text) => {
                 self.files.insert(path, unix_lines(&text));
@@ -221,6 +225,10 @@ fn entries(dir: &Path) -> std::io::Result<Vec<(String, bool)>> {
     let mut list = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
+        // Far more than either limit, which then says so.
+        if list.len() > 10 * MOST_TEMPLATES {
+            break;
+        }
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with('.') {
             // Through links: a mounted configuration is made of them.
