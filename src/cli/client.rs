@@ -71,7 +71,12 @@ impl Client {
                 let text = text_file::read(path, text_file::SMALL).map_err(|error| {
                     Failure::new(Exit::Usage, format!("--api-key-file {}: {error}", path.display()))
                 })?;
-                Some(text.trim().to_owned())
+                let key = text.trim();
+                if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    let what = format!("--api-key-file {}: holds no API key", path.display());
+                    return Err(Failure::new(Exit::Usage, what));
+                }
+                Some(key.to_owned())
             }
             // The key left here opens the server here; no other server must ever be shown it.
             None => {

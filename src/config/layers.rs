@@ -24,11 +24,16 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// `file` and this process's environment; variables that are no text are left out.
+    /// `file` and this process's environment. A variable of ours that is no text stays, so that it is
+    /// refused for what it holds and not passed over.
     #[must_use]
     pub fn from_environment(file: Option<PathBuf>) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
+            let name = name.into_string().ok()?;
+            let ours = name.starts_with("BELFRY");
+            let value =
+                value.into_string().or_else(|odd| if ours { Ok(odd.to_string_lossy().into()) } else { Err(odd) });
+            Some((name, value.ok()?))
         };
         Self { file, env: std::env::vars_os().filter_map(text).collect() }
     }

@@ -22,6 +22,7 @@ pub mod outbox;
 pub mod problem;
 pub mod query;
 pub mod schema;
+mod seen;
 pub mod server;
 pub mod view;
 
@@ -85,6 +86,7 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))
+        .routes(routes!(seen::seen))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(outbox::look, outbox::clear))

@@ -29,6 +29,7 @@ pub const ROUTES: &[&str] = &[
     "/v1/deliveries/{id}/redrive",
     "/v1/deliveries/{id}/send-again",
     "/v1/deliveries/{id}/resolve",
+    "/v1/deliveries/{id}/seen",
     "/v1/keys",
     "/v1/keys/{id}",
     "/v1/outbox",
@@ -53,7 +54,7 @@ pub async fn observe(State(api): State<Shared>, request: Request, next: Next) ->
     let is_api = path.starts_with("/v1/");
     let mut response = match refused(&request, is_api).or_else(|| unknown_parameter(&request, route)) {
         Some(problem) => axum::response::IntoResponse::into_response(problem),
-        None => run(&api, request, next).await,
+        None => run(&api, with_plain_encoding(request), next).await,
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = written(&problem, &api.problem_docs(), &path, response);
@@ -96,6 +97,18 @@ fn refused(request: &Request, is_api: bool) -> Option<Problem> {
     };
     (!known)
         .then(|| Problem::new(Code::UnsupportedEncoding, "Send the body with `Content-Encoding: gzip`, `br`, or none."))
+}
+
+/// The coding's name as the decompression knows it: names are to be compared without regard to case
+/// (RFC 9110, section 8.4.1).
+fn with_plain_encoding(mut request: Request) -> Request {
+    if let Some(coding) = request.headers_mut().get_mut(header::CONTENT_ENCODING) {
+        let plain = coding.to_str().map(|name| name.trim().to_ascii_lowercase()).unwrap_or_default();
+        if let Ok(plain) = HeaderValue::from_str(&plain) {
+            *coding = plain;
+        }
+    }
+    request
 }
 
 /// The query parameters that there are, by route; what is not listed takes none. A test holds it to

@@ -179,6 +179,21 @@ problem_set!(
         [Code::NotFound, Code::NotInThisState, Code::SendMoved, Code::ContentPurged, Code::KeyReused]
 );
 
+problem_set!(
+    /// Of what a recipient's device tells.
+    SeenProblems =
+        [
+            Code::BadParameter,
+            Code::MethodNotAllowed,
+            Code::NotAcceptable,
+            Code::Internal,
+            Code::StoreUnavailable,
+            Code::NotFound,
+            Code::NotInThisState
+        ],
+        BODY
+);
+
 /// One response per status, which names the codes that come with it.
 fn problem_responses(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();

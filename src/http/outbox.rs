@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Uri;
-use belfry_domain::ChannelKind;
+use belfry_domain::{ChannelKind, DeliveryId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -53,6 +53,8 @@ pub struct OutboxMessageView {
     /// The same on every copy of one send.
     pub send_key: String,
     pub to: String,
+    /// What the payload of a real channel carries: it lets a device tell that the message was seen.
+    pub seen_token: String,
     pub message: MessageView,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -179,7 +181,9 @@ pub async fn look(
         let found = api.kept(&asked).await?;
         let now = api.deps.clock.boot();
         if !found.is_empty() || now >= until || api.deps.drain.has_begun() {
-            return Ok(Json(OutboxMessages { messages: found.into_iter().map(OutboxMessageView::from).collect() }));
+            let seen = |id| api.deps.intake.seen_token(id);
+            let messages = found.into_iter().map(|one| OutboxMessageView::new(one, seen)).collect();
+            return Ok(Json(OutboxMessages { messages }));
         }
         tokio::select! {
             biased;
@@ -302,9 +306,10 @@ const fn name(what: Misbehaviour) -> &'static str {
     }
 }
 
-impl From<OutboxMessage> for OutboxMessageView {
-    fn from(it: OutboxMessage) -> Self {
+impl OutboxMessageView {
+    fn new(it: OutboxMessage, seen_token: impl Fn(DeliveryId) -> String) -> Self {
         Self {
+            seen_token: seen_token(it.delivery),
             seq: it.seq,
             at: rfc3339(it.at),
             channel: it.channel,

@@ -283,6 +283,13 @@ pub struct AfterSend {
 }
 
 #[derive(ToSchema)]
+pub struct Seen {
+    /// As it stood in the payload.
+    #[schema(min_length = 1, max_length = 64)]
+    pub token: String,
+}
+
+#[derive(ToSchema)]
 pub struct Resolve {
     pub to: ResolvedTo,
     /// For the timeline.

@@ -63,7 +63,7 @@ pub struct Tally {
 }
 
 /// One decision carried out.
-enum Step {
+pub(super) enum Step {
     Written(Box<Delivery>),
     Rejected(Rejected, Box<Delivery>),
     Gone,
@@ -190,7 +190,11 @@ impl Intake {
         step(delivery, &class, event, env)
     }
 
-    async fn carry_out(&self, mut delivery: Delivery, event: &Event) -> Result<Step, StoreError> {
+    pub(super) async fn load(&self, id: DeliveryId) -> Result<Option<Delivery>, StoreError> {
+        Ok(self.ports.deliveries.load(vec![id]).await?.pop())
+    }
+
+    pub(super) async fn carry_out(&self, mut delivery: Delivery, event: &Event) -> Result<Step, StoreError> {
         for _ in 0..MOST_TRIES {
             let Transition { next, facts } = match self.decide(&delivery, event.clone()) {
                 Ok(transition) => transition,
@@ -205,7 +209,7 @@ impl Intake {
                 }
                 Some(Written::Moved(current)) => delivery = *current,
                 // A claim is out and the write would have ended it: see what it has become.
-                Some(Written::Stale) => match self.ports.deliveries.load(vec![delivery.id]).await?.pop() {
+                Some(Written::Stale) => match self.load(delivery.id).await? {
                     Some(current) => delivery = current,
                     None => return Ok(Step::Gone),
                 },

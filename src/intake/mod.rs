@@ -14,4 +14,5 @@ pub mod instant;
 pub mod json;
 pub mod plan;
 pub mod recipient;
+pub mod seen;
 pub mod submission;

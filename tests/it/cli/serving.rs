@@ -1,14 +1,17 @@
 //! Two terminals: a server in one, commands in the other.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::running::Running;
 use super::{belfry, run};
+use crate::peers::until::until;
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -164,4 +167,22 @@ fn the_demo_shows_one_effect_for_each_intent() {
         }
     }
     assert!(!dir.path().join(".belfry").exists());
+}
+
+#[test]
+fn the_demo_stays_up_until_it_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut demo = belfry(dir.path(), &["demo"], &[]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = BufReader::new(demo.stdout.take().unwrap());
+    let mut told = String::new();
+    while !told.contains("API key") {
+        assert!(out.read_line(&mut told).unwrap() > 0, "it ended: {told}");
+    }
+    assert!(told.contains("Still up until Ctrl-C."), "{told}");
+    let api = told.lines().find_map(|line| line.trim().strip_prefix("API ")).unwrap().trim();
+    let health = run(dir.path(), &["health", "--server", api.trim_end_matches("/v1")], &[]);
+    assert_eq!(health.code, 0, "{health:?}");
+    kill_process(Pid::from_child(&demo), Signal::INT).unwrap();
+    let ended = until("the demo ends", Duration::from_secs(30), || demo.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0));
 }

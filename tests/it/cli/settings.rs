@@ -1,6 +1,8 @@
 //! `check-config` and what of a configuration ever reaches a screen.
 
-use super::run;
+use std::os::unix::ffi::OsStrExt;
+
+use super::{Done, belfry, run};
 
 const PASSWORD: &str = "correct-horse-battery";
 
@@ -134,4 +136,14 @@ fn a_mistyped_variable_is_refused_and_another_s_is_noted() {
     assert!(done.code == 78 && done.err.contains(said), "{done:?}");
     let noted = run(dir.path(), &["check-config"], &env[1..]);
     assert!(noted.code == 0 && noted.out.contains("note: BELFRY_HOME is not read"), "{noted:?}");
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_refused_by_its_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = belfry(dir.path(), &["check-config"], &[]);
+    command.env("BELFRY__LOG__LEVEL", std::ffi::OsStr::from_bytes(b"\xff"));
+    let done: Done = command.output().unwrap().into();
+    let said = format!("{}{}", done.out, done.err);
+    assert!(done.code == 78 && said.contains("log.level"), "{done:?}");
 }

@@ -32,6 +32,7 @@ fn exit_codes_say_what_happened() {
         ),
         (vec!["redrive", "ntf_000000000000000000000000"], vec![], 2, "dlv_ and 24 hex digits"),
         (vec!["send", "--api-key-file", "nowhere"], vec![], 2, "nowhere"),
+        (vec!["send", "--api-key-file", "/etc/passwd"], vec![], 2, "/etc/passwd: holds no API key"),
         (vec!["health", "--server", &away], vec![], 1, "no answer from"),
         (vec!["check-config", "--config", "nowhere.toml"], vec![], 78, "nowhere.toml: cannot be read"),
         (vec!["serve"], vec![("BELFRY__HTTP__LISTEN", "0.0.0.0:0")], 78, "http.listen: lies beyond loopback"),

@@ -14,3 +14,4 @@ mod finding;
 mod listening;
 mod lists;
 mod outbox;
+mod seen;
