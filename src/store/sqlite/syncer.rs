@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::writer::{Together, refuse};
@@ -31,16 +31,27 @@ enum Work {
     LookAt(Box<dyn Log>),
 }
 
+/// Called after each sync.
+pub type Woken = Box<dyn Fn() + Send>;
+
 /// The writer's end.
 pub struct Syncing {
     queue: SyncSender<Work>,
+    /// Transactions that are not on the disk yet.
+    pending: Arc<AtomicUsize>,
     failed: Arc<AtomicBool>,
 }
 
 impl Syncing {
     /// Hands over a committed transaction; its operations are answered once it is on the disk.
     pub fn committed(&self, operations: Together) {
+        self.pending.fetch_add(1, Ordering::SeqCst);
         self.send(Work::Committed(operations));
+    }
+
+    /// A sync is under way or about to begin: what is committed now waits for the next one anyway.
+    pub fn busy(&self) -> bool {
+        self.pending.load(Ordering::SeqCst) > 0
     }
 
     /// The log of a new connection, to be trusted from here on.
@@ -63,26 +74,32 @@ impl Syncing {
 pub struct Syncer {
     log: Box<dyn Log>,
     queue: Receiver<Work>,
+    woken: Woken,
+    pending: Arc<AtomicUsize>,
     failed: Arc<AtomicBool>,
     /// Not after a failed sync: the next may succeed without what the failed one has lost.
     trusted: bool,
 }
 
 impl Syncer {
-    pub fn new(log: Box<dyn Log>) -> (Self, Syncing) {
+    pub fn new(log: Box<dyn Log>, woken: Woken) -> (Self, Syncing) {
         let (sender, queue) = sync_channel(QUEUE);
-        let failed = Arc::new(AtomicBool::new(false));
-        (Self { log, queue, failed: failed.clone(), trusted: true }, Syncing { queue: sender, failed })
+        let (pending, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let syncing = Syncing { queue: sender, pending: pending.clone(), failed: failed.clone() };
+        (Self { log, queue, woken, pending, failed, trusted: true }, syncing)
     }
 
     /// Until the writer has ended.
     pub fn run(mut self) {
         while let Ok(first) = self.queue.recv() {
-            let mut waiting = Together::new();
+            let (mut waiting, mut transactions) = (Together::new(), 0);
             let mut next = Some(first);
             while let Some(work) = next {
                 match work {
-                    Work::Committed(operations) => waiting.extend(operations),
+                    Work::Committed(operations) => {
+                        waiting.extend(operations);
+                        transactions += 1;
+                    }
                     Work::LookAt(log) => {
                         self.sync(std::mem::take(&mut waiting));
                         self.log = log;
@@ -92,6 +109,8 @@ impl Syncer {
                 next = self.queue.try_recv().ok();
             }
             self.sync(waiting);
+            self.pending.fetch_sub(transactions, Ordering::SeqCst);
+            (self.woken)();
         }
     }
 

@@ -141,7 +141,7 @@ impl Operation for Noted {
 #[test]
 fn nothing_is_answered_before_its_sync_and_nothing_is_trusted_after_a_failed_one() {
     let ((begun, begins), (answer, answers)) = (mpsc::sync_channel(8), mpsc::sync_channel(8));
-    let (syncer, syncing) = Syncer::new(Box::new(Told { begun, answers }));
+    let (syncer, syncing) = Syncer::new(Box::new(Told { begun, answers }), Box::new(|| {}));
     let thread = std::thread::spawn(move || syncer.run());
     let commit = || {
         let (told, answered) = mpsc::sync_channel(8);
@@ -181,9 +181,11 @@ async fn a_store_whose_disk_failed_comes_back_with_all_it_holds() {
     let file = Arc::new(DatabaseFile::lock(&place.path().join("belfry.db")).unwrap());
     let clock = Arc::new(StoppedClock);
     let core = Core::new(file.writer().unwrap(), UnixMs(1)).unwrap();
-    let (syncer, syncing) = Syncer::new(Box::new(Broken));
-    let syncs = std::thread::spawn(move || syncer.run());
     let (commands, queue) = tokio::sync::mpsc::channel(8);
+    let wake = commands.downgrade();
+    let woken = move || drop(wake.upgrade().map(|commands| commands.try_send(writer::Command::Synced)));
+    let (syncer, syncing) = Syncer::new(Box::new(Broken), Box::new(woken));
+    let syncs = std::thread::spawn(move || syncer.run());
     let writer = Writer::new(core, file, clock, Arc::default(), syncing);
     let writes = std::thread::spawn(move || writer.run(queue));
     let keep = |version: &'static str| {

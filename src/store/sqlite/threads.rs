@@ -65,7 +65,13 @@ impl SqliteStore {
             started.map(drop).map_err(|error| io(error.to_string()))
         };
         let log = file.log().map_err(|error| io(error.to_string()))?;
-        let (syncer, syncing) = Syncer::new(Box::new(log));
+        // Weak: it must not keep the writer waiting for commands when nobody is left to send any.
+        let wake = writes.downgrade();
+        let woken = move || {
+            // Where the queue is full the writer has enough to look at.
+            drop(wake.upgrade().map(|writes| writes.try_send(writer::Command::Synced)));
+        };
+        let (syncer, syncing) = Syncer::new(Box::new(log), Box::new(woken));
         start("store-syncer", Box::new(move || syncer.run()))?;
         let writer = Writer::new(core, Arc::clone(&file), Arc::clone(&clock), Arc::clone(&due), syncing);
         start("store-writer", Box::new(move || writer.run(commands)))?;

@@ -101,6 +101,8 @@ pub fn answer<T>(reply: oneshot::Sender<T>, with: T) {
 
 pub enum Command {
     Run(Box<dyn Operation>),
+    /// A sync has ended: nothing to do but to look.
+    Synced,
     /// Finish what is queued, move the log into the database, end.
     Close,
 }
@@ -132,31 +134,23 @@ impl Writer {
     /// Until it is closed, or nobody is left to send anything.
     pub fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         while let Some(first) = commands.blocking_recv() {
-            let mut operations = Vec::new();
-            let mut next = Some(first);
-            while let Some(command) = next {
-                match command {
-                    Command::Run(operation) => operations.push(operation),
-                    // Nothing new comes in; what is queued already is still done.
-                    Command::Close => commands.close(),
-                }
-                next = if operations.len() < MOST_TOGETHER { commands.try_recv().ok() } else { None };
-            }
+            let mut operations = Together::new();
+            take(first, &mut operations, &mut commands);
             if !operations.is_empty() {
-                self.together(operations);
+                self.together(operations, &mut commands);
             }
         }
         self.core.checkpoint();
     }
 
-    fn together(&mut self, mut operations: Together) {
+    fn together(&mut self, mut operations: Together, commands: &mut mpsc::Receiver<Command>) {
         if let Err(error) = self.connect().and_then(|()| self.core.begin()) {
             self.broken = true;
             refuse(operations, &error);
             return;
         }
         // A panic gives up all of the transaction: what the core knows of it is not to be trusted.
-        let ran = catch_unwind(AssertUnwindSafe(|| self.run_all(&mut operations)));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_all(&mut operations, commands)));
         if let Err(error) = ran.unwrap_or_else(|_| Err(given_up())) {
             self.core.rollback();
             refuse(operations, &error);
@@ -177,18 +171,29 @@ impl Writer {
         self.core.give_back_pages();
     }
 
-    /// Where one fails, all are run again, each so that it takes no neighbour with it.
-    fn run_all(&mut self, operations: &mut Together) -> Result<()> {
-        let now = self.clock.now();
-        if operations.iter_mut().all(|operation| operation.run(&mut self.core, now).is_ok()) {
-            return Ok(());
+    /// Runs them, and whatever else comes while a sync is under way: to commit before it has ended
+    /// would be to wait for the next one with less. Where one fails, all are run again, each so that it
+    /// takes no neighbour with it.
+    fn run_all(&mut self, operations: &mut Together, commands: &mut mpsc::Receiver<Command>) -> Result<()> {
+        let (mut done, mut guarded) = (0, false);
+        loop {
+            let now = self.clock.now();
+            let core = &mut self.core;
+            if !guarded && !operations[done..].iter_mut().all(|operation| operation.run(core, now).is_ok()) {
+                core.rollback();
+                core.begin()?;
+                (done, guarded) = (0, true);
+            }
+            if guarded {
+                operations[done..].iter_mut().for_each(|operation| operation.run_guarded(core, now));
+            }
+            done = operations.len();
+            if done >= MOST_TOGETHER || !self.syncing.busy() {
+                return Ok(());
+            }
+            let Some(next) = commands.blocking_recv() else { return Ok(()) };
+            take(next, operations, commands);
         }
-        self.core.rollback();
-        self.core.begin()?;
-        for operation in operations {
-            operation.run_guarded(&mut self.core, now);
-        }
-        Ok(())
     }
 
     fn answer(&self, operations: Together) {
@@ -215,6 +220,20 @@ impl Writer {
             self.broken = false;
         }
         Ok(())
+    }
+}
+
+/// Takes `first` and what else has queued up.
+fn take(first: Command, operations: &mut Together, commands: &mut mpsc::Receiver<Command>) {
+    let mut next = Some(first);
+    while let Some(command) = next {
+        match command {
+            Command::Run(operation) => operations.push(operation),
+            Command::Synced => {}
+            // Nothing new comes in; what is queued already is still done.
+            Command::Close => commands.close(),
+        }
+        next = if operations.len() < MOST_TOGETHER { commands.try_recv().ok() } else { None };
     }
 }
 
