@@ -162,6 +162,7 @@ impl Intake {
 
     async fn known_before(&self, caller: &Caller, id: NotificationId) -> Result<Option<Known>, StoreError> {
         if let Some(record) = self.ports.deliveries.read(&caller.owner(), id).await? {
+            self.ports.deliveries.durable().await?;
             return Ok(Some(Known::Record(Box::new(record))));
         }
         // Its class may be gone, and its window with it: the longest is the nearest that is known.

@@ -198,7 +198,11 @@ impl Intake {
         for _ in 0..MOST_TRIES {
             let Transition { next, facts } = match self.decide(&delivery, event.clone()) {
                 Ok(transition) => transition,
-                Err(rejected) => return Ok(Step::Rejected(rejected, Box::new(delivery))),
+                Err(rejected) => {
+                    // A repeat is answered like the first: not before what it repeats is safe.
+                    self.ports.deliveries.durable().await?;
+                    return Ok(Step::Rejected(rejected, Box::new(delivery)));
+                }
             };
             match self.ports.deliveries.apply(vec![next.clone()]).await?.pop() {
                 Some(Written::Done) => {

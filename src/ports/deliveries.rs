@@ -247,6 +247,11 @@ pub trait Deliveries: Send + Sync + 'static {
     /// its owner, so there is none to check.
     async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError>;
 
+    /// Returns once everything that was read before the call is as durable as an answer has to be. What
+    /// is read may be ahead of the disk: to answer a repeat from it alone would acknowledge what a power
+    /// cut could still take.
+    async fn durable(&self) -> Result<(), StoreError>;
+
     /// The record that a delivery belongs to; a foreign one is `None` like an absent one.
     async fn read_by_delivery(&self, owner: &Owner, id: DeliveryId) -> Result<Option<Record>, StoreError>;
 

@@ -1,6 +1,7 @@
 //! Cancel, redrive, send again, resolve.
 
 use belfry::facts::Fact;
+use belfry::intake::instant::rfc3339;
 use belfry::ports::clock::Clock as _;
 use belfry::ports::deliveries::{ClaimAsk, Deliveries as _, PurgeAsk};
 use belfry::ports::policy::OUTBOX;
@@ -10,6 +11,7 @@ use belfry_domain::{Lane, Outcome, Priority, Why, WhyCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::away::Failing;
 use super::bed::*;
 
 fn mail(class: &str) -> Value {
@@ -84,6 +86,34 @@ async fn send_again_opens_the_next_send_for_who_saw_the_last() {
     let url = format!("/v1/deliveries/{delivery}/send-again");
     let keyless = bed.ask(Method::POST, &url).json(&json!({"after_send": 2})).told().await;
     assert_eq!(keyless.problem(), (400, "missing_idempotency_key".into()));
+}
+
+/// A repeat is read, and what is read may be ahead of the disk: its answer waits like the first one.
+#[tokio::test]
+async fn a_repeat_is_not_acknowledged_before_what_it_repeats_is_durable() {
+    let failing = Failing::new();
+    let bed = Bed::planned(Plan { deliveries: Some(failing.clone()), ..Plan::default() }).await;
+    failing.serve(bed.store.clone());
+    let mut body = mail("receipt");
+    body["expires_at"] = json!(rfc3339(bed.clock.now().plus(DAY)));
+    let first = bed.send("k", &body).await;
+    let delivery = first.json()["deliveries"][0]["id"].as_str().unwrap().to_owned();
+    bed.work(called(refused)).await;
+    let press = || act(&bed, &delivery, "redrive", "press", json!({"after_send": 1}));
+    assert_eq!(press().await.status, 200);
+    // The look goes through, what makes its answer safe does not.
+    failing.fail_after(1);
+    assert_eq!(press().await.problem(), (503, "store_unavailable".into()));
+    failing.heal();
+    let again = press().await;
+    assert_eq!((again.status.as_u16(), again.replayed()), (200, true));
+
+    bed.clock.forward(2 * DAY);
+    failing.fail_after(1);
+    assert_eq!(bed.send("k", &body).await.problem(), (503, "store_unavailable".into()));
+    failing.heal();
+    let again = bed.send("k", &body).await;
+    assert_eq!((again.status, again.replayed(), &again.text), (first.status, true, &first.text));
 }
 
 #[tokio::test]

@@ -107,6 +107,9 @@ impl Deliveries for Failing {
     async fn receipts_overdue(&self, now: UnixMs, limit: u16) -> Result<Vec<Delivery>, StoreError> {
         self.inner().await?.receipts_overdue(now, limit).await
     }
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.inner().await?.durable().await
+    }
     async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError> {
         self.inner().await?.remembered(id).await
     }

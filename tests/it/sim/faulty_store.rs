@@ -177,6 +177,10 @@ impl Deliveries for FaultyStore {
         self.over_the_line(self.inner.read_by_delivery(owner, id)).await
     }
 
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.over_the_line(self.inner.durable()).await
+    }
+
     async fn remembered(&self, id: NotificationId) -> Result<Option<Tombstone>, StoreError> {
         self.over_the_line(self.inner.remembered(id)).await
     }
