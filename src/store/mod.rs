@@ -1,3 +1,4 @@
 //! Stores: implementations of the ports.
 
+pub mod redis;
 pub mod sqlite;

@@ -1,0 +1,31 @@
+//! A Lua script and its hash: what is called by hash, and loaded by text where the server's cache
+//! does not have it (any more).
+
+/// One verb's script.
+pub struct Script {
+    /// For errors and traces.
+    pub name: &'static str,
+    text: String,
+    hash: String,
+}
+
+impl Script {
+    /// `parts` one after the other: the common beginning, then the verb.
+    #[must_use]
+    pub fn new(name: &'static str, parts: &[&str]) -> Self {
+        let text = parts.concat();
+        let hash = redis::Script::new(&text).get_hash().to_owned();
+        Self { name, text, hash }
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Lower-case hex SHA-1 of the text, as Redis names it.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
