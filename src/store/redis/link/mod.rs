@@ -1,25 +1,48 @@
 //! The way to the servers: which of them has a shard, one bounded call after the other, and what to
 //! wait for before an answer may be given. Knows scripts, keys and answers; nothing of what they mean.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::Value;
-use redis::aio::MultiplexedConnection;
-use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use super::script::Script;
 use crate::ports::StoreError;
+
+mod batches;
+mod check;
+mod cluster;
+mod dial;
+mod errors;
+mod map;
+mod node;
+mod sentinel;
+mod settings;
+mod slot;
+mod wakes;
+
+pub use check::Finding;
+pub use errors::{Remedy, Trouble, classify};
+pub use settings::{Address, Durability, LinkSettings, Login, RedisConfig, SettingProblem, Target, Topology};
+pub use slot::slot_of;
+pub use wakes::Wake;
+
+use map::Map;
 
 /// What an answer has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The primary has done it.
     Done,
-    /// It outlives what the configured durability says it outlives.
+    /// It outlives what the configured durability says it outlives, and so does everything that it
+    /// read.
     Durable,
 }
 
-/// One script call. All keys share the hash tag of `keys[0]`.
+/// One script call. All keys share the hash tag of `keys[0]`. It may run a second time where the
+/// connection was cut under the first, so that it has to answer the same to the same arguments.
 pub struct Call<'a> {
     pub script: &'a Script,
     pub keys: Vec<Vec<u8>>,
@@ -27,56 +50,160 @@ pub struct Call<'a> {
     pub need: Need,
 }
 
-/// The connections of one store.
-pub struct Link {
-    client: redis::Client,
-    open: Mutex<Option<MultiplexedConnection>>,
+impl Call<'_> {
+    fn by_hash(&self) -> redis::Cmd {
+        self.command("EVALSHA", self.script.hash())
+    }
+
+    fn by_text(&self) -> redis::Cmd {
+        self.command("EVAL", self.script.text())
+    }
+
+    fn command(&self, name: &str, script: &str) -> redis::Cmd {
+        let mut command = redis::cmd(name);
+        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        command
+    }
 }
 
 /// One call, connecting included.
 const MOST_WAIT: Duration = Duration::from_millis(1_500);
+/// Left for giving up in an orderly way: whoever waits for an answer leaves the connection.
+const GIVING_UP: Duration = Duration::from_millis(50);
+
+/// The connections of one store. Its tasks end when it is dropped.
+pub struct Link {
+    map: Arc<Map>,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    watching: bool,
+    running: JoinSet<()>,
+}
 
 impl Link {
+    /// To one server or what else the URL names, with everything else at its default. Connects at
+    /// the first call.
+    ///
     /// # Errors
     /// The URL is none.
     pub fn to(url: &str) -> Result<Self, StoreError> {
-        let client = redis::Client::open(url).map_err(|error| StoreError::Unavailable(error.category().into()))?;
-        Ok(Self { client, open: Mutex::new(None) })
+        let settings = LinkSettings::for_url(url).map_err(|problem| StoreError::Unavailable(problem.to_string()))?;
+        Self::with(settings)
     }
 
-    /// Runs it once, or twice where the server had to be told the script first.
+    /// Connects at the first call.
+    ///
+    /// # Errors
+    /// The file of roots cannot be used.
+    pub fn with(settings: LinkSettings) -> Result<Self, StoreError> {
+        let map = Map::new(settings).map_err(|why| StoreError::Unavailable(format!("store.redis.ca_file: {why}")))?;
+        Ok(Self { map: Arc::new(map), tasks: Mutex::default() })
+    }
+
+    /// Connects, and looks whether every primary can give the configured durability.
+    ///
+    /// # Errors
+    /// One cannot, or cannot be reached.
+    pub async fn open(settings: LinkSettings) -> Result<Self, StoreError> {
+        let link = Self::with(settings)?;
+        let until = Instant::now() + MOST_WAIT;
+        link.watch();
+        for node in link.map.primaries(until).await?.nodes {
+            node.way(until).await.map_err(|trouble| at(&node.server.address, &trouble))?;
+        }
+        Ok(link)
+    }
+
+    /// Runs it once, or twice where the server had to be told the script first, where the slot had
+    /// moved, or where the connection was cut.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]: it may have run all the same.
     pub async fn run(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        let ran = tokio::time::timeout(MOST_WAIT, self.attempt(&call)).await;
-        ran.map_err(|_| StoreError::Unavailable("no answer in time".into()))?
-            .map_err(|error| StoreError::Unavailable(format!("{}: {error}", call.script.name)))
+        self.attempt(&call).await.map_err(|trouble| match trouble {
+            Trouble::Ours(text) => StoreError::Unavailable(text),
+            other => StoreError::Unavailable(format!("{}: {other}", call.script.name)),
+        })
     }
 
-    async fn attempt(&self, call: &Call<'_>) -> redis::RedisResult<Value> {
-        let mut connection = self.connection().await?;
-        match command("EVALSHA", call.script.hash(), call).query_async(&mut connection).await {
-            Err(error) if error.code() == Some("NOSCRIPT") => {
-                command("EVAL", call.script.text(), call).query_async(&mut connection).await
-            }
-            other => other,
-        }
+    /// As [`Self::run`], with what went wrong as a value.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub async fn attempt(&self, call: &Call<'_>) -> Result<Value, Trouble> {
+        self.watch();
+        let end = Instant::now() + MOST_WAIT;
+        timeout_at(end, self.run_until(call, end - GIVING_UP)).await.map_err(|_| Trouble::Late)?
     }
 
-    async fn connection(&self) -> redis::RedisResult<MultiplexedConnection> {
-        let mut open = self.open.lock().await;
-        if let Some(connection) = open.as_ref() {
-            return Ok(connection.clone());
+    async fn run_until(&self, call: &Call<'_>, until: Instant) -> Result<Value, Trouble> {
+        let key = call.keys.first().map_or(&[][..], Vec::as_slice);
+        let node = self.map.holder(key, until).await?;
+        let first = match node.run(call, until).await {
+            Ok(answer) => return Ok(answer),
+            Err(trouble) => trouble,
+        };
+        self.map.note(&first, &node);
+        match &first {
+            Trouble::Moved { slot, to } => self.map.moved(*slot, to, &node),
+            // The server closes idle connections, and one may close while a call is on its way.
+            Trouble::Cut => {}
+            _ => return Err(first),
         }
-        let fresh = self.client.get_multiplexed_async_connection().await?;
-        *open = Some(fresh.clone());
-        Ok(fresh)
+        let node = self.map.holder(key, until).await?;
+        let second = node.run(call, until).await;
+        if let Err(trouble) = &second {
+            self.map.note(trouble, &node);
+        }
+        second
+    }
+
+    /// Returns once everything that was read before, on whatever connection, is durable on all
+    /// primaries.
+    ///
+    /// # Errors
+    /// It is not, or not known to be.
+    pub async fn settled(&self) -> Result<(), StoreError> {
+        self.watch();
+        let until = Instant::now() + MOST_WAIT - GIVING_UP;
+        let known = self.map.primaries(until).await?;
+        let waits = known.nodes.iter().enumerate().map(async |(place, node)| {
+            let Some(tag) = known.tag_at(place) else { return Ok(()) };
+            node.settled(&tag, until).await.map_err(|trouble| at(&node.server.address, &trouble))
+        });
+        futures::future::try_join_all(waits).await.map(|_| ())
+    }
+
+    /// What keeps the servers from being used as they should; nothing where all is well.
+    pub async fn check(&self) -> Vec<Finding> {
+        self.watch();
+        check::check(&self.map, Instant::now() + MOST_WAIT - GIVING_UP).await
+    }
+
+    /// Calls `tell` for every wake that is published, and once after every (re)connection, when some
+    /// may have been missed. To be called within the runtime.
+    pub fn wakes(&self, tell: Arc<dyn Fn(Wake) + Send + Sync>) {
+        self.watch();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.running.spawn(wakes::listen(self.map.clone(), tell));
+    }
+
+    /// Starts following the primaries, where they can change.
+    fn watch(&self) {
+        if matches!(self.map.settings.target.topology, Topology::Single(_)) {
+            return;
+        }
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !tasks.watching {
+            tasks.watching = true;
+            tasks.running.spawn(self.map.clone().watch());
+        }
     }
 }
 
-fn command(name: &str, script: &str, call: &Call<'_>) -> redis::Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(script).arg(call.keys.len()).arg(&call.keys).arg(&call.args);
-    command
+fn at(address: &Address, trouble: &Trouble) -> StoreError {
+    StoreError::Unavailable(format!("Redis at {address}: {trouble}"))
 }
