@@ -1,7 +1,18 @@
-//! Real Redis servers for the tests: one, a Cluster, a primary that sentinels watch.
+//! Real Redis servers for the tests (one, a Cluster, a primary that sentinels watch), and what the
+//! link to them does when they falter.
 
+mod calls;
+mod cluster;
+mod durable;
+mod following;
+mod link;
+mod sentinel;
 mod server;
 mod shared;
+mod valkey;
 
+pub use cluster::Cluster;
+pub use sentinel::Sentinels;
 pub use server::{Options, Server};
-pub use shared::shared;
+pub use shared::{shared, shared_cluster};
+pub use valkey::valkey;

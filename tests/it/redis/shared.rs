@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::cluster::Cluster;
 use super::server::Server;
 
 /// The URL of one plain server.
@@ -11,7 +12,14 @@ pub fn shared() -> String {
     SERVER.get_or_init(Server::plain).url()
 }
 
+/// The URL of a Cluster of three.
+pub fn shared_cluster() -> String {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(Cluster::start).url()
+}
+
 #[test]
 fn the_shared_server_is_one() {
     assert_eq!(shared(), shared());
+    assert_eq!(shared_cluster(), shared_cluster());
 }
