@@ -54,6 +54,11 @@ impl Left {
         (*most).min(self.providers[&lane.provider]).min(self.room)
     }
 
+    /// Nothing of anything.
+    fn none(&self) -> Share {
+        Share { room: 0, lanes: (0..self.lanes.len()).map(|place| (place, 0, 0)).collect() }
+    }
+
     fn takes(&mut self, claims: &[(Claim, Option<CollapseGroup>)]) {
         for (claim, _) in claims {
             let lane = &claim.delivery.lane;
@@ -67,12 +72,13 @@ impl Left {
         }
     }
 
-    /// Part `at` of `parts` of it, in the lanes of `among`.
+    /// Part `at` of `parts` of what is left in the lanes of `among`.
     fn share(&self, among: &[usize], at: usize, parts: usize) -> Share {
         let part = |whole: usize| whole / parts + usize::from(at < whole % parts);
-        let lanes = among.iter().map(|place| {
-            let (lane, most) = &self.lanes[*place];
-            (*place, part(*most), part(self.providers[&lane.provider]))
+        // The others are asked for nothing, only when they are due.
+        let lanes = self.lanes.iter().enumerate().map(|(place, (lane, most))| {
+            let most = if among.contains(&place) { part(*most) } else { 0 };
+            (place, most, part(self.providers[&lane.provider]))
         });
         Share { room: part(self.room), lanes: lanes.collect() }
     }
@@ -88,9 +94,8 @@ impl RedisStore {
         let mut left = Left::of(ask);
         let mut claims = Vec::new();
         if self.asked_before(&ask.worker, ask.nonce) {
-            let nothing = Share { room: 0, lanes: (0..ask.lanes.len()).map(|place| (place, 0, 0)).collect() };
-            let all: Vec<u16> = (0..self.names.shards()).collect();
-            for given in self.ask_shards(ask, all.into_iter().map(|shard| (shard, &nothing)), true).await? {
+            let none = left.none();
+            for given in self.ask_shards(ask, (0..self.names.shards()).map(|shard| (shard, &none)), true).await? {
                 claims.extend(given.claims);
             }
         }
@@ -106,6 +111,12 @@ impl RedisStore {
                 self.claim_among(ask, &rest, &mut left, &mut claims).await?;
             }
         }
+        let unheard = |shard: &u16| {
+            let shard = &self.shards[usize::from(*shard)];
+            ask.lanes.iter().any(|(lane, most)| *most == 0 && shard.heard(lane, ask.alone) == Heard::Nothing)
+        };
+        let none = left.none();
+        self.ask_shards(ask, (0..self.names.shards()).filter(unheard).map(|shard| (shard, &none)), false).await?;
         let place = |claim: &Claim| ask.lanes.iter().position(|(lane, _)| *lane == claim.delivery.lane);
         claims.sort_by_key(|(claim, _)| place(claim));
         let claims = self.with_newest(claims).await?;

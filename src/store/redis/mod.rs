@@ -5,12 +5,14 @@
 //! write; what a record says is read by Belfry alone.
 
 mod accept;
+mod admin;
 mod answers;
 mod claim;
 mod codec;
 mod collapse;
 pub mod keys;
 pub mod link;
+mod outbox;
 mod ports;
 mod purge;
 mod read;

@@ -33,6 +33,7 @@ impl RedisStore {
                 }
             }
         }
+        self.purge_templates(ask.now).await?;
         Ok(purged)
     }
 }

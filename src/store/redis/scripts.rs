@@ -18,7 +18,7 @@ macro_rules! scripts {
                 Self {
                     $($name: Script::new(
                         stringify!($name),
-                        &[COMMON, $($part,)* include_str!(concat!("lua/", stringify!($name), ".lua"))],
+                        &[$($part,)* include_str!(concat!("lua/", stringify!($name), ".lua"))],
                     )),+
                 }
             }
@@ -33,22 +33,24 @@ macro_rules! scripts {
 }
 
 scripts! {
-    accept: INDEX RECORD;
-    claim: INDEX;
-    renew: INDEX;
-    spend: INDEX;
-    settle: INDEX RECORD PUT;
-    apply: INDEX RECORD PUT;
-    reclaim: INDEX RECORD PUT;
-    held: ;
-    load: ;
-    read: RECORD;
-    remembered: RECORD;
-    receipts: ;
-    find: RECORD;
-    purge: INDEX RECORD;
-    depths: ;
-    probe: ;
-    raise: INDEX;
-    newest: ;
+    accept: COMMON INDEX RECORD;
+    claim: COMMON INDEX;
+    renew: COMMON INDEX;
+    spend: COMMON INDEX;
+    settle: COMMON INDEX RECORD PUT;
+    apply: COMMON INDEX RECORD PUT;
+    reclaim: COMMON INDEX RECORD PUT;
+    held: COMMON ;
+    load: COMMON ;
+    read: COMMON RECORD;
+    remembered: COMMON RECORD;
+    receipts: COMMON ;
+    find: COMMON RECORD;
+    purge: COMMON INDEX RECORD;
+    depths: COMMON ;
+    probe: COMMON ;
+    raise: COMMON INDEX;
+    newest: COMMON ;
+    admin: ;
+    outbox: ;
 }

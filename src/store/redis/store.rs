@@ -1,6 +1,6 @@
 //! The store itself: what all verbs share.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,6 +48,8 @@ pub struct RedisStore {
     ahead: AtomicI64,
     asked: Mutex<VecDeque<(String, u64)>>,
     pub(super) doors: Doors,
+    /// Versions of templates that this node has kept, and so may use.
+    pub(super) templates: Mutex<BTreeSet<String>>,
     /// What gathers accepts; ends with the store.
     gathering: Mutex<JoinSet<()>>,
 }
@@ -79,6 +81,7 @@ impl RedisStore {
             ahead: AtomicI64::new(0),
             asked: Mutex::default(),
             doors,
+            templates: Mutex::default(),
             gathering: Mutex::default(),
         });
         let mut gathering = store.gathering.lock().unwrap_or_else(PoisonError::into_inner);
