@@ -310,6 +310,11 @@ fn print(hex: &str) -> Result<[u8; 32]> {
     Ok(print)
 }
 
+/// A moment as people read it, to the second.
+pub fn moment(at: UnixMs) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.strftime("%F %T UTC").to_string())
+}
+
 /// What an index entry is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -375,9 +380,7 @@ fn entries(item: &NewNotification) -> Vec<[u8; ENTRY]> {
 
 /// A notification's value, read.
 pub struct NotificationValue {
-    pub state: StateName,
     pub repeats: u32,
-    pub position: u64,
     pub notification: Notification,
     /// `None` once purged, or where the script left them out.
     pub inputs: Option<String>,
@@ -387,10 +390,7 @@ pub struct NotificationValue {
 /// [`StoreError::Corrupt`].
 pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
     let mut head = Head(value);
-    let position = head.number(7)?;
-    head.number(5)?;
-    let state = state_of(head.byte()?)?;
-    head.byte()?;
+    head.bytes(7 + 5 + 1 + 1)?;
     let count = usize::from(head.byte()?);
     let repeats = u32::try_from(head.number(4)?).unwrap_or(u32::MAX);
     head.bytes(6 + 6 + 6)?;
@@ -402,7 +402,7 @@ pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
         (0, _) | (_, []) => None,
         (_, packed) => Some(String::from_utf8(unpack(packed)?).map_err(|_| corrupt("inputs"))?),
     };
-    Ok(NotificationValue { state, repeats, position, notification, inputs })
+    Ok(NotificationValue { repeats, notification, inputs })
 }
 
 /// A delivery's value, read.

@@ -1,10 +1,14 @@
 //! What this node knows of a shard: how far it has come, and what may be due there.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use belfry_domain::{Lane, UnixMs};
+
+use super::memory::Memory;
+use super::presence::HELP_AFTER;
 
 /// When the longest due of a lane is due, as last heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +36,17 @@ impl Heard {
     }
 }
 
-#[derive(Default)]
 struct Lanes {
     /// Raised whenever something may have come due: what was asked before says nothing any more.
     woken: u64,
+    woken_at: UnixMs,
     heard: HashMap<(Lane, bool), Heard>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { woken: 0, woken_at: UnixMs(0), heard: HashMap::new() }
+    }
 }
 
 #[derive(Default)]
@@ -44,6 +54,11 @@ pub struct Shard {
     /// The highest sequence that any answer has shown.
     sequence: AtomicU64,
     lanes: Mutex<Lanes>,
+    /// Others are to take what is due here, unless it waits for long.
+    left_to_others: AtomicBool,
+    pub memory: Memory,
+    /// Held while the shard is mended.
+    pub mending: tokio::sync::Mutex<()>,
 }
 
 impl Shard {
@@ -57,10 +72,27 @@ impl Shard {
     }
 
     /// Something may have come due in any lane.
-    pub fn wake(&self) {
+    pub fn wake(&self, now: UnixMs) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.woken += 1;
+        if lanes.heard.is_empty() {
+            // The earlier wake has not been followed yet.
+            lanes.woken_at = lanes.woken_at.min(now);
+        } else {
+            lanes.woken_at = now;
+        }
         lanes.heard.clear();
+    }
+
+    /// Whether this node is the one to take what comes due here. True where that has changed.
+    pub fn prefer(&self, preferred: bool) -> bool {
+        self.left_to_others.swap(!preferred, Ordering::SeqCst) == preferred
+    }
+
+    /// How long something has to have been due here before this node takes it.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.left_to_others.load(Ordering::SeqCst) { HELP_AFTER } else { Duration::ZERO }
     }
 
     /// To be taken before a question whose answer goes to [`Self::hear`].
@@ -80,6 +112,23 @@ impl Shard {
     #[must_use]
     pub fn heard(&self, lane: &Lane, alone: bool) -> Heard {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.heard.get(&(lane.clone(), alone)).copied().unwrap_or(Heard::Nothing)
+        let heard = lanes.heard.get(&(lane.clone(), alone)).copied().unwrap_or(Heard::Nothing);
+        drop(lanes);
+        heard
+    }
+
+    /// The same as this node acts on it, which may have to leave things to others for a while.
+    #[must_use]
+    pub fn expects(&self, lane: &Lane, alone: bool) -> Heard {
+        let patience = self.patience();
+        match self.heard(lane, alone) {
+            heard if patience.is_zero() => heard,
+            Heard::Nothing => {
+                let woken_at = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).woken_at;
+                Heard::DueAt(woken_at.plus(patience))
+            }
+            Heard::DueAt(at) => Heard::DueAt(at.plus(patience)),
+            Heard::Empty => Heard::Empty,
+        }
     }
 }

@@ -8,6 +8,7 @@ use redis::Value;
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
+use super::memory::{Memory, Settled};
 use super::script::Script;
 use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::deliveries::{Held, Reclaim, Renewed, Settle, Spend, Token, Written};
@@ -22,8 +23,11 @@ impl RedisStore {
     pub(super) async fn renew_all(&self, claims: &[(DeliveryId, Token)]) -> Result<Vec<Renewed>> {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
-        let renewed = claims.iter().zip(answers).map(|((id, _), answer)| {
-            Ok(Renewed { id: *id, held: answers::number(&answer)? == 1 })
+        let now = self.clock.now();
+        let renewed = claims.iter().zip(answers).map(|((id, token), (_, answer))| {
+            let held = answers::number(&answer)? == 1;
+            self.memory(*id).renewed(now, *id, *token, held);
+            Ok(Renewed { id: *id, held })
         });
         renewed.collect()
     }
@@ -34,7 +38,16 @@ impl RedisStore {
             Item { id: one.id, args: vec![fence, nonce, decimal(one.rev)] }
         };
         let answers = self.each(&self.scripts.spend, batch.iter().map(item).collect(), Need::Durable).await?;
-        answers.into_iter().map(written).collect()
+        let each = batch.iter().zip(answers).map(|(one, (_, answer))| {
+            let written = written(answer)?;
+            match written {
+                Written::Done => self.memory(one.id).spent(one.id, one.token, one.rev + 1),
+                Written::Stale | Written::Gone => self.memory(one.id).lost(one.id, one.token),
+                Written::Moved(_) => {}
+            }
+            Ok(written)
+        });
+        each.collect()
     }
 
     pub(super) async fn settle_all(&self, batch: &[Settle]) -> Result<Vec<Written>> {
@@ -47,7 +60,26 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.settle, items, Need::Done).await?;
         self.wake_for(batch.iter().map(|one| &one.next));
-        answers.into_iter().map(written).collect()
+        let now = self.clock.now();
+        let each = batch.iter().zip(answers).map(|(one, (sequence, answer))| {
+            let (next, written) = (&one.next, written(answer)?);
+            match written {
+                Written::Done => {
+                    let [fixed, lane, body] = next_args(next)?;
+                    let settled = Settled { id: next.id, token: one.token, rev: next.rev, fixed, lane, body };
+                    let holds = matches!(next.state, State::Sending { .. });
+                    self.memory(next.id).settled(now, sequence, settled, holds);
+                }
+                Written::Stale | Written::Gone => self.memory(next.id).lost(next.id, one.token),
+                Written::Moved(_) => {}
+            }
+            Ok(written)
+        });
+        each.collect()
+    }
+
+    fn memory(&self, id: DeliveryId) -> &Memory {
+        &self.shards[usize::from(self.names.shard_of(&id.0))].memory
     }
 
     pub(super) async fn apply_all(&self, batch: &[Delivery]) -> Result<Vec<Written>> {
@@ -59,7 +91,7 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.apply, items, Need::Durable).await?;
         self.wake_for(batch.iter());
-        let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
+        let each = batch.iter().zip(answers).map(|(next, (_, answer))| match answer {
             Value::BulkString(value) => {
                 // After a lost reply the same write finds itself stored already.
                 let stored = codec::read_delivery(&value)?.delivery;
@@ -80,7 +112,7 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.reclaim, items, Need::Done).await?;
         self.wake_for(batch.iter().map(|one| &one.next));
-        let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
+        let each = batch.iter().zip(answers).map(|(one, (_, answer))| match answer {
             Value::Array(stale) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
                 let stored = codec::read_delivery(&answers::bytes(stored)?)?.delivery;
@@ -120,8 +152,9 @@ impl RedisStore {
         Ok(all)
     }
 
-    /// Each item's answer, in the order of the batch; items of one shard share a call.
-    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<Value>> {
+    /// Each item's answer with its shard's sequence, in the order of the batch; items of one shard share
+    /// a call.
+    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<(u64, Value)>> {
         let mut by_shard: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>, Vec<Vec<u8>>)> = BTreeMap::new();
         let count = items.len();
         for (place, item) in items.into_iter().enumerate() {
@@ -131,15 +164,15 @@ impl RedisStore {
             args.extend(item.args);
         }
         let calls = by_shard.into_iter().map(|(shard, (places, keys, args))| async move {
-            let answer = self.run(Ask { shard, script, keys, args, need }).await?;
+            let (sequence, answer) = self.run_counted(Ask { shard, script, keys, args, need }).await?;
             let [answers] = answer.try_into().map_err(|_| corrupt("an answer"))?;
             let answers = answers::list(answers)?;
             if answers.len() != places.len() {
                 return Err(corrupt("an answer"));
             }
-            Ok(places.into_iter().zip(answers))
+            Ok(places.into_iter().zip(answers.into_iter().map(move |answer| (sequence, answer))))
         });
-        let mut all: Vec<(usize, Value)> = Vec::with_capacity(count);
+        let mut all: Vec<(usize, (u64, Value))> = Vec::with_capacity(count);
         for answers in futures::future::try_join_all(calls).await? {
             all.extend(answers);
         }

@@ -6,6 +6,7 @@ mod cluster;
 mod durable;
 mod following;
 mod link;
+mod mend;
 mod sentinel;
 mod server;
 mod shared;
