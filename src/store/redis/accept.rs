@@ -159,14 +159,14 @@ impl RedisStore {
         }
         let keys = items.iter().map(|item| self.names.notification(item.id)).collect();
         let ask = Ask { shard, script: &self.scripts.accept, keys, args, need: Need::Durable };
-        let answer = self.run_counted(ask).await;
+        let answer = self.run(ask).await;
         // Also where the answer was lost: it may be there.
         if items.iter().any(|item| item.waits) {
             self.woken(shard);
         }
-        let (sequence, answer) = answer?;
+        let answer = answer?;
         let memory = &self.shards[usize::from(shard)].memory;
-        memory.accepted(self.clock.now(), sequence, items.iter().map(|item| item.id));
+        memory.accepted(self.clock.now(), items.iter().map(|item| item.id));
         let [position, answers] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         self.saw_position(u64::try_from(answers::number(&position)?).unwrap_or(0));
         let answers = answers::list(answers)?;

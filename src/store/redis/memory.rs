@@ -9,7 +9,7 @@ use belfry_domain::{DeliveryId, NotificationId, UnixMs};
 use crate::ports::deliveries::Token;
 
 /// How far back. What is older has reached a replica or the disk, or the operator knows.
-const KEPT_MS: i64 = 60_000;
+pub const KEPT_MS: i64 = 60_000;
 /// Bytes of settles per shard; beyond them the oldest go sooner.
 const MOST_BYTES: usize = 2 << 20;
 const MOST_ACCEPTS: usize = 16_384;
@@ -45,7 +45,6 @@ impl Settled {
 }
 
 struct Marked<T> {
-    sequence: u64,
     at: UnixMs,
     what: T,
 }
@@ -63,15 +62,14 @@ struct Kept {
 #[derive(Default)]
 pub struct Memory(Mutex<Kept>);
 
-/// What a server at `sequence` does not have.
+/// What a server should have.
 #[derive(Debug, Default)]
-pub struct Missing {
+pub struct Remembered {
     pub claims: Vec<(DeliveryId, Claimed)>,
+    /// In the order in which they were made.
     pub settles: Vec<Settled>,
-    pub accepts: Vec<NotificationId>,
+    pub accepts: Vec<(UnixMs, NotificationId)>,
     pub highest_fence: u64,
-    /// The latest of what it still has, as far as this node knows.
-    pub since: Option<UnixMs>,
 }
 
 impl Memory {
@@ -108,7 +106,7 @@ impl Memory {
     }
 
     /// `holds`: the claim goes on under the new rev.
-    pub fn settled(&self, now: UnixMs, sequence: u64, settled: Settled, holds: bool) {
+    pub fn settled(&self, now: UnixMs, settled: Settled, holds: bool) {
         let mut kept = self.kept();
         match kept.claims.get_mut(&settled.id).filter(|claim| claim.token == settled.token) {
             Some(claim) if holds => claim.rev = settled.rev,
@@ -116,7 +114,7 @@ impl Memory {
             None => {}
         }
         kept.bytes += settled.bytes();
-        kept.settles.push_back(Marked { sequence, at: now, what: settled });
+        kept.settles.push_back(Marked { at: now, what: settled });
         while kept.settles.front().is_some_and(|oldest| now.0 - oldest.at.0 > KEPT_MS) || kept.bytes > MOST_BYTES {
             let Some(oldest) = kept.settles.pop_front() else { break };
             kept.bytes -= oldest.what.bytes();
@@ -131,9 +129,9 @@ impl Memory {
         }
     }
 
-    pub fn accepted(&self, now: UnixMs, sequence: u64, ids: impl Iterator<Item = NotificationId>) {
+    pub fn accepted(&self, now: UnixMs, ids: impl Iterator<Item = NotificationId>) {
         let mut kept = self.kept();
-        kept.accepts.extend(ids.map(|what| Marked { sequence, at: now, what }));
+        kept.accepts.extend(ids.map(|what| Marked { at: now, what }));
         while kept.accepts.len() > MOST_ACCEPTS
             || kept.accepts.front().is_some_and(|oldest| now.0 - oldest.at.0 > KEPT_MS)
         {
@@ -141,18 +139,14 @@ impl Memory {
         }
     }
 
-    /// `since` is where the server has gone back to; 0 where it is another one, of which nothing is known.
     #[must_use]
-    pub fn missing(&self, since: u64) -> Missing {
+    pub fn all(&self) -> Remembered {
         let kept = self.kept();
-        let has = kept.settles.iter().map(|one| (one.sequence, one.at));
-        let has = has.chain(kept.accepts.iter().map(|one| (one.sequence, one.at)));
-        Missing {
+        Remembered {
             claims: kept.claims.iter().map(|(id, claim)| (*id, claim.clone())).collect(),
-            settles: kept.settles.iter().filter(|one| one.sequence > since).map(|one| one.what.clone()).collect(),
-            accepts: kept.accepts.iter().filter(|one| one.sequence > since).map(|one| one.what).collect(),
+            settles: kept.settles.iter().map(|one| one.what.clone()).collect(),
+            accepts: kept.accepts.iter().map(|one| (one.at, one.what)).collect(),
             highest_fence: kept.highest_fence,
-            since: has.filter(|(sequence, _)| *sequence <= since).map(|(_, at)| at).max(),
         }
     }
 }

@@ -11,14 +11,25 @@ use redis::Value;
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::{Call, Need, Trouble};
-use super::memory::{Missing, Settled};
-use super::store::{RedisStore, decimal};
+use super::memory::{KEPT_MS, Remembered, Settled};
+use super::store::{RedisStore, Seen, decimal};
 use crate::ports::StoreError;
 use crate::ports::deliveries::MOST_ITEMS;
 use crate::ports::store_news::StoreNews;
 
 /// What a script says that is asked for less than was seen.
 const PAST: &str = "BELFRYPAST";
+
+/// What `mend.lua` says of a record that is not there.
+const GONE: i64 = 3;
+
+/// Where a shard was found.
+pub(super) struct Found {
+    pub at: u64,
+    pub era: String,
+    /// For people: what it lost, oldest first.
+    pub losses: Vec<String>,
+}
 
 /// One thing to put back.
 struct Item {
@@ -50,43 +61,64 @@ impl RedisStore {
         let place = &self.shards[usize::from(shard)];
         let _one = place.mending.lock().await;
         let seen = place.sequence();
-        let (at, _) = self.look(shard).await?;
-        if at >= seen {
+        let known = place.era();
+        let found = self.look(shard).await?;
+        if found.at >= seen && known.as_deref() == Some(&found.era) {
             // Another call has come first.
             return Ok(());
         }
-        let missing = place.memory.missing(at);
         let now = self.clock.now();
-        let lost = self.put_back(shard, &missing).await?;
-        let since = missing.since.unwrap_or(UnixMs(now.0 - 60_000));
+        let (lost, kept) = self.put_back(shard, &place.memory.all()).await?;
+        let since = kept.unwrap_or(UnixMs(now.0 - KEPT_MS));
         let line = format!(
-            "{} possibly lost: {} to {} ({} of {} steps; {} accepted here are gone)",
-            place_name(shard),
+            "shard {shard}: possibly lost from {} to {}: {} of {seen} steps, {} accepted here are gone",
             codec::moment(since),
             codec::moment(now),
-            seen - at,
-            seen,
+            seen.saturating_sub(found.at),
             lost.len(),
         );
-        let args = vec![decimal(seen), line.into_bytes()];
-        self.past(shard, &self.scripts.mended, Vec::new(), args).await?;
-        self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps: seen - at, lost });
+        // Whoever is the first to find out begins the era that tells all others.
+        let begin = if known.as_deref() == Some(&found.era) { format!("{}-{seen}", now.0) } else { String::new() };
+        let args = vec![decimal(seen), line.into_bytes(), found.era.into_bytes(), begin.into_bytes()];
+        let answer = self.past(shard, &self.scripts.mended, Vec::new(), args).await?;
+        let [sequence, era] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        place.saw(u64::try_from(answers::number(&sequence)?).unwrap_or(0));
+        place.enter(answers::text(era)?);
+        let steps = seen.saturating_sub(found.at);
+        self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps, lost });
         self.woken(shard);
         Ok(())
     }
 
-    /// Where a shard is, and the lines of what it has lost.
-    pub(super) async fn look(&self, shard: u16) -> Result<(u64, Vec<String>)> {
-        let answer = self.past(shard, &self.scripts.look, Vec::new(), Vec::new()).await?;
-        let [at, losses] = answer.try_into().map_err(|_| corrupt("an answer"))?;
-        let losses = answers::list(losses)?.into_iter().map(answers::text).collect::<Result<_>>()?;
-        Ok((u64::try_from(answers::number(&at)?).unwrap_or(0), losses))
+    /// Learns in which era a shard is, before the first thing that is done there.
+    pub(super) async fn arrive(&self, shard: u16) -> Result<()> {
+        let place = &self.shards[usize::from(shard)];
+        let _one = place.mending.lock().await;
+        if place.era().is_none() {
+            let found = self.look(shard).await?;
+            place.saw(found.at);
+            place.enter(found.era);
+        }
+        Ok(())
     }
 
-    /// In the order in which it came about. Returns the accepted that are gone.
-    async fn put_back(&self, shard: u16, missing: &Missing) -> Result<Vec<NotificationId>> {
-        let settles = missing.settles.iter().map(|settled| self.settled_item(settled));
-        let claims = missing.claims.iter().map(|(id, claim)| {
+    /// Where a shard is, and the lines of what it has lost.
+    pub(super) async fn look(&self, shard: u16) -> Result<Found> {
+        let answer = self.past(shard, &self.scripts.look, Vec::new(), Vec::new()).await?;
+        let [at, era, losses] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        let losses = answers::list(losses)?.into_iter().map(answers::text).collect::<Result<_>>()?;
+        Ok(Found { at: u64::try_from(answers::number(&at)?).unwrap_or(0), era: answers::text(era)?, losses })
+    }
+
+    /// In the order in which it came about. Returns the accepted that are gone, and when the latest was
+    /// accepted that is not.
+    async fn put_back(
+        &self,
+        shard: u16,
+        remembered: &Remembered,
+    ) -> Result<(Vec<NotificationId>, Option<UnixMs>)> {
+        let settles = remembered.settles.iter().map(|settled| self.settled_item(settled));
+        let claims = remembered.claims.iter().map(|(id, claim)| {
             let worker = codec::worker_name(&claim.worker)?.to_vec();
             let spent = decimal(u64::from(claim.spent));
             let token = claim.token;
@@ -104,13 +136,16 @@ impl RedisStore {
             })
         });
         let items = settles.map(Ok).chain(claims).collect::<Result<Vec<_>>>()?;
-        self.mend_items(shard, missing.highest_fence, items).await?;
-        let accepts = missing.accepts.iter().map(|id| Item {
+        self.mend_items(shard, remembered.highest_fence, items).await?;
+        let accepts = remembered.accepts.iter().map(|(_, id)| Item {
             key: self.names.notification(*id),
             args: [b"e".to_vec(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new()],
         });
-        let there = self.mend_items(shard, missing.highest_fence, accepts.collect()).await?;
-        Ok(missing.accepts.iter().zip(there).filter(|(_, answer)| *answer == 3).map(|(id, _)| *id).collect())
+        let there = self.mend_items(shard, remembered.highest_fence, accepts.collect()).await?;
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            remembered.accepts.iter().zip(there).partition(|(_, answer)| *answer == GONE);
+        let kept = kept.into_iter().map(|((at, _), _)| *at).max();
+        Ok((gone.into_iter().map(|((_, id), _)| *id).collect(), kept))
     }
 
     fn settled_item(&self, settled: &Settled) -> Item {
@@ -156,11 +191,8 @@ impl RedisStore {
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Vec<Value>> {
-        let (keys, args) = self.framed(shard, 0, keys, args);
+        let (keys, args) = self.framed(shard, &Seen::nothing(), keys, args);
         answers::list(self.link.run(Call { script, keys, args, need: Need::Durable }).await?)
     }
 }
 
-fn place_name(shard: u16) -> String {
-    format!("shard {shard}")
-}

@@ -49,10 +49,15 @@ impl Default for Lanes {
     }
 }
 
+/// At the end of an era's name it makes it that of no shard.
+const DOUBTED: &str = "!";
+
 #[derive(Default)]
 pub struct Shard {
     /// The highest sequence that any answer has shown.
     sequence: AtomicU64,
+    /// As the shard is known to be in; `None` before anything was done there.
+    era: Mutex<Option<String>>,
     lanes: Mutex<Lanes>,
     /// Others are to take what is due here, unless it waits for long.
     left_to_others: AtomicBool,
@@ -65,6 +70,23 @@ impl Shard {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence.load(Ordering::SeqCst)
+    }
+
+    #[must_use]
+    pub fn era(&self) -> Option<String> {
+        self.era.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn enter(&self, era: String) {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(era);
+    }
+
+    /// What is known of the shard may no longer be so: another server has it.
+    pub fn doubt(&self) {
+        let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = era.as_mut() {
+            known.push_str(DOUBTED);
+        }
     }
 
     pub fn saw(&self, sequence: u64) {

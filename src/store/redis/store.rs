@@ -83,6 +83,23 @@ pub struct RedisStore {
     skewed: AtomicBool,
 }
 
+/// How far a node has seen a shard come.
+pub(super) struct Seen {
+    sequence: u64,
+    era: String,
+}
+
+impl Seen {
+    fn of(shard: &Shard) -> Self {
+        Self { sequence: shard.sequence(), era: shard.era().unwrap_or_else(|| "?".into()) }
+    }
+
+    /// Asks in any era, however early.
+    pub(super) fn nothing() -> Self {
+        Self { sequence: 0, era: "?".into() }
+    }
+}
+
 /// A call as a verb has it.
 pub(super) struct Ask<'a> {
     pub shard: u16,
@@ -152,42 +169,42 @@ impl RedisStore {
     /// Runs a script of a shard, and notes the sequence that it answers first. All that follows the
     /// sequence is the verb's own.
     pub(super) async fn run(&self, ask: Ask<'_>) -> Result<Vec<Value>> {
-        self.run_counted(ask).await.map(|(_, answer)| answer)
-    }
-
-    /// The same, with the sequence.
-    pub(super) async fn run_counted(&self, ask: Ask<'_>) -> Result<(u64, Vec<Value>)> {
         let shard = &self.shards[usize::from(ask.shard)];
-        let (keys, args) = self.framed(ask.shard, shard.sequence(), ask.keys, ask.args);
+        if shard.era().is_none() {
+            self.arrive(ask.shard).await?;
+        }
+        let (keys, args) = self.framed(ask.shard, &Seen::of(shard), ask.keys, ask.args);
         let mut call = Call { script: ask.script, keys, args, need: ask.need };
         let mut answer = self.link.attempt(&call).await;
         if answer.as_ref().is_err_and(mend::is_past) {
             self.mended(ask.shard).await?;
-            call.args[0] = decimal(shard.sequence());
+            let seen = Seen::of(shard);
+            call.args[0] = decimal(seen.sequence);
+            call.args[1] = seen.era.into_bytes();
             answer = self.link.attempt(&call).await;
         }
         let mut answer = answers::list(answer.map_err(|trouble| unavailable(ask.script, trouble))?)?;
         if answer.is_empty() {
             return Err(corrupt("an answer"));
         }
-        let sequence = u64::try_from(answers::number(&answer.remove(0))?).unwrap_or(0);
-        shard.saw(sequence);
-        Ok((sequence, answer))
+        shard.saw(u64::try_from(answers::number(&answer.remove(0))?).unwrap_or(0));
+        Ok(answer)
     }
 
     /// What every script of a shard takes first.
     pub(super) fn framed(
         &self,
         shard: u16,
-        seen: u64,
+        seen: &Seen,
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut all_keys = Vec::with_capacity(keys.len() + 1);
         all_keys.push(self.names.sequence(shard));
         all_keys.extend(keys);
-        let mut all = Vec::with_capacity(args.len() + 4);
-        all.extend([decimal(seen), self.time_arg(), self.names.wake_channel().into_bytes(), decimal(shard)]);
+        let mut all = Vec::with_capacity(args.len() + 5);
+        all.extend([decimal(seen.sequence), seen.era.clone().into_bytes(), self.time_arg()]);
+        all.extend([self.names.wake_channel().into_bytes(), decimal(shard)]);
         all.extend(args);
         (all_keys, all)
     }

@@ -24,7 +24,7 @@ impl RedisStore {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
         let now = self.clock.now();
-        let renewed = claims.iter().zip(answers).map(|((id, token), (_, answer))| {
+        let renewed = claims.iter().zip(answers).map(|((id, token), answer)| {
             let held = answers::number(&answer)? == 1;
             self.memory(*id).renewed(now, *id, *token, held);
             Ok(Renewed { id: *id, held })
@@ -38,7 +38,7 @@ impl RedisStore {
             Item { id: one.id, args: vec![fence, nonce, decimal(one.rev)] }
         };
         let answers = self.each(&self.scripts.spend, batch.iter().map(item).collect(), Need::Durable).await?;
-        let each = batch.iter().zip(answers).map(|(one, (_, answer))| {
+        let each = batch.iter().zip(answers).map(|(one, answer)| {
             let written = written(answer)?;
             match written {
                 Written::Done => self.memory(one.id).spent(one.id, one.token, one.rev + 1),
@@ -61,14 +61,14 @@ impl RedisStore {
         let answers = self.each(&self.scripts.settle, items, Need::Done).await?;
         self.wake_for(batch.iter().map(|one| &one.next));
         let now = self.clock.now();
-        let each = batch.iter().zip(answers).map(|(one, (sequence, answer))| {
+        let each = batch.iter().zip(answers).map(|(one, answer)| {
             let (next, written) = (&one.next, written(answer)?);
             match written {
                 Written::Done => {
                     let [fixed, lane, body] = next_args(next)?;
                     let settled = Settled { id: next.id, token: one.token, rev: next.rev, fixed, lane, body };
                     let holds = matches!(next.state, State::Sending { .. });
-                    self.memory(next.id).settled(now, sequence, settled, holds);
+                    self.memory(next.id).settled(now, settled, holds);
                 }
                 Written::Stale | Written::Gone => self.memory(next.id).lost(next.id, one.token),
                 Written::Moved(_) => {}
@@ -91,7 +91,7 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.apply, items, Need::Durable).await?;
         self.wake_for(batch.iter());
-        let each = batch.iter().zip(answers).map(|(next, (_, answer))| match answer {
+        let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
             Value::BulkString(value) => {
                 // After a lost reply the same write finds itself stored already.
                 let stored = codec::read_delivery(&value)?.delivery;
@@ -112,7 +112,7 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.reclaim, items, Need::Done).await?;
         self.wake_for(batch.iter().map(|one| &one.next));
-        let each = batch.iter().zip(answers).map(|(one, (_, answer))| match answer {
+        let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
             Value::Array(stale) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
                 let stored = codec::read_delivery(&answers::bytes(stored)?)?.delivery;
@@ -152,9 +152,8 @@ impl RedisStore {
         Ok(all)
     }
 
-    /// Each item's answer with its shard's sequence, in the order of the batch; items of one shard share
-    /// a call.
-    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<(u64, Value)>> {
+    /// Each item's answer, in the order of the batch; items of one shard share a call.
+    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<Value>> {
         let mut by_shard: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>, Vec<Vec<u8>>)> = BTreeMap::new();
         let count = items.len();
         for (place, item) in items.into_iter().enumerate() {
@@ -164,15 +163,15 @@ impl RedisStore {
             args.extend(item.args);
         }
         let calls = by_shard.into_iter().map(|(shard, (places, keys, args))| async move {
-            let (sequence, answer) = self.run_counted(Ask { shard, script, keys, args, need }).await?;
+            let answer = self.run(Ask { shard, script, keys, args, need }).await?;
             let [answers] = answer.try_into().map_err(|_| corrupt("an answer"))?;
             let answers = answers::list(answers)?;
             if answers.len() != places.len() {
                 return Err(corrupt("an answer"));
             }
-            Ok(places.into_iter().zip(answers.into_iter().map(move |answer| (sequence, answer))))
+            Ok(places.into_iter().zip(answers))
         });
-        let mut all: Vec<(usize, (u64, Value))> = Vec::with_capacity(count);
+        let mut all: Vec<(usize, Value)> = Vec::with_capacity(count);
         for answers in futures::future::try_join_all(calls).await? {
             all.extend(answers);
         }

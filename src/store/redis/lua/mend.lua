@@ -1,12 +1,12 @@
--- Puts back what this node knows to have been acknowledged and the server has lost. ARGV[5]: the highest
+-- Puts back what this node knows to have been acknowledged and the server has lost. ARGV[6]: the highest
 -- fence that was seen; then per item (KEYS[2..]) its kind and six values:
 --   's' settled: fence, nonce, rev, fixed part, lane, body
 --   'c' claimed: fence, nonce, rev, worker, 1 where the call may have been made, nothing
 --   'e' accepted: nothing
 -- Per item: 1 put back, 2 it was there or has gone another way, 3 the record is lost.
 local answers = {}
-local lowest = tonumber(ARGV[5])
-if lowest > tonumber(call('GET', root .. 'floor') or '0') then call('SET', root .. 'floor', ARGV[5]) end
+local lowest = tonumber(ARGV[6])
+if lowest > tonumber(call('GET', root .. 'floor') or '0') then call('SET', root .. 'floor', ARGV[6]) end
 
 local function settled(key, id, d, at)
   local fence, nonce, rev = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2])
@@ -34,7 +34,7 @@ local function claimed(key, id, d, at)
 end
 
 for item = 2, #KEYS do
-  local key, at = KEYS[item], 6 + (item - 2) * 7
+  local key, at = KEYS[item], 7 + (item - 2) * 7
   local kind, id, answer = ARGV[at], sub(key, #root + 2), 3
   if kind == 'e' then
     if call('EXISTS', key) == 1 or call('HGET', tomb_of(id, tombs()), id) then answer = 2 end
