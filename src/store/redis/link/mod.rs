@@ -207,11 +207,3 @@ impl Link {
 fn at(address: &Address, trouble: &Trouble) -> StoreError {
     StoreError::Unavailable(format!("Redis at {address}: {trouble}"))
 }
-
-impl Link {
-    /// # Errors
-    /// None yet: one server's answers are all there is to wait for.
-    pub async fn settled(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-}
