@@ -133,7 +133,7 @@ impl RedisStore {
         for step in 0..count {
             let at = (start + step) % count;
             let shard = u16::try_from(at).unwrap_or(u16::MAX);
-            if but.contains(&shard) {
+            if but.contains(&shard) || self.shards[at].paused(self.clock.boot()) {
                 continue;
             }
             let heard: Vec<Heard> =

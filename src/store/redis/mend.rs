@@ -4,6 +4,7 @@
 //! this node holds and has settled lately is put back, and what is lost is named.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use belfry_domain::{NotificationId, UnixMs};
 use redis::Value;
@@ -12,6 +13,7 @@ use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::{Call, Need, Trouble};
 use super::memory::{KEPT_MS, Remembered, Settled};
+use super::shard::DOUBTED;
 use super::store::{RedisStore, Seen, decimal};
 use crate::ports::StoreError;
 use crate::ports::deliveries::MOST_ITEMS;
@@ -19,6 +21,9 @@ use crate::ports::store_news::StoreNews;
 
 /// What a script says that is asked for less than was seen.
 const PAST: &str = "BELFRYPAST";
+
+/// How long a shard that has gone back gives no claims: every node has found out by then.
+const OTHERS: Duration = Duration::from_secs(3);
 
 /// What `mend.lua` says of a record that is not there.
 const GONE: i64 = 3;
@@ -68,7 +73,10 @@ impl RedisStore {
             return Ok(());
         }
         let now = self.clock.now();
-        let (lost, kept) = self.put_back(shard, &place.memory.all()).await?;
+        // Nobody takes what another node is at before that one can have said so.
+        place.pause(self.clock.boot() + OTHERS);
+        let remembered = place.memory.all();
+        let (lost, kept) = self.put_back(shard, &remembered).await?;
         let since = kept.unwrap_or(UnixMs(now.0 - KEPT_MS));
         let line = format!(
             "shard {shard}: possibly lost from {} to {}: {} of {seen} steps, {} accepted here are gone",
@@ -78,14 +86,22 @@ impl RedisStore {
             lost.len(),
         );
         // Whoever is the first to find out begins the era that tells all others.
-        let begin = if known.as_deref() == Some(&found.era) { format!("{}-{seen}", now.0) } else { String::new() };
+        let gone_back = found.at < seen;
+        let begin = if gone_back && known.is_some_and(|known| known.trim_end_matches(DOUBTED) == found.era) {
+            format!("{}-{seen}", now.0)
+        } else {
+            String::new()
+        };
         let args = vec![decimal(seen), line.into_bytes(), found.era.into_bytes(), begin.into_bytes()];
         let answer = self.past(shard, &self.scripts.mended, Vec::new(), args).await?;
         let [sequence, era] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         place.saw(u64::try_from(answers::number(&sequence)?).unwrap_or(0));
         place.enter(answers::text(era)?);
         let steps = seen.saturating_sub(found.at);
-        self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps, lost });
+        // Another server that lacks nothing is no news.
+        if gone_back || !lost.is_empty() {
+            self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps, lost });
+        }
         self.woken(shard);
         Ok(())
     }
@@ -192,7 +208,7 @@ impl RedisStore {
         args: Vec<Vec<u8>>,
     ) -> Result<Vec<Value>> {
         let (keys, args) = self.framed(shard, &Seen::nothing(), keys, args);
-        answers::list(self.link.run(Call { script, keys, args, need: Need::Durable }).await?)
+        answers::list(self.link.run(Call { script, keys, args, need: Need::Durable, generation: None }).await?)
     }
 }
 

@@ -9,6 +9,7 @@ use belfry_domain::{Lane, UnixMs};
 
 use super::memory::Memory;
 use super::presence::HELP_AFTER;
+use crate::ports::clock::Boot;
 
 /// When the longest due of a lane is due, as last heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Default for Lanes {
 }
 
 /// At the end of an era's name it makes it that of no shard.
-const DOUBTED: &str = "!";
+pub const DOUBTED: &str = "!";
 
 #[derive(Default)]
 pub struct Shard {
@@ -58,6 +59,9 @@ pub struct Shard {
     sequence: AtomicU64,
     /// As the shard is known to be in; `None` before anything was done there.
     era: Mutex<Option<String>>,
+    /// Of the servers that it was last asked at.
+    generation: AtomicU64,
+    paused: Mutex<Boot>,
     lanes: Mutex<Lanes>,
     /// Others are to take what is due here, unless it waits for long.
     left_to_others: AtomicBool,
@@ -81,12 +85,27 @@ impl Shard {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(era);
     }
 
-    /// What is known of the shard may no longer be so: another server has it.
-    pub fn doubt(&self) {
-        let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = era.as_mut() {
-            known.push_str(DOUBTED);
+    /// Servers of another generation may not have what is known of the shard: it is asked in an era that
+    /// is none, so that nothing is done there before it has been mended.
+    pub fn led_by(&self, generation: u64) {
+        if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = era.as_mut() {
+                if !known.ends_with(DOUBTED) {
+                    known.push_str(DOUBTED);
+                }
+            }
         }
+    }
+
+    /// No claims here before then: other nodes put back what they hold first.
+    pub fn pause(&self, until: Boot) {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    #[must_use]
+    pub fn paused(&self, now: Boot) -> bool {
+        now < *self.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn saw(&self, sequence: u64) {

@@ -170,13 +170,18 @@ impl RedisStore {
     /// sequence is the verb's own.
     pub(super) async fn run(&self, ask: Ask<'_>) -> Result<Vec<Value>> {
         let shard = &self.shards[usize::from(ask.shard)];
+        let generation = self.link.generation();
         if shard.era().is_none() {
             self.arrive(ask.shard).await?;
         }
+        shard.led_by(generation);
         let (keys, args) = self.framed(ask.shard, &Seen::of(shard), ask.keys, ask.args);
-        let mut call = Call { script: ask.script, keys, args, need: ask.need };
+        let mut call =
+            Call { script: ask.script, keys, args, need: ask.need, generation: Some(generation) };
         let mut answer = self.link.attempt(&call).await;
         if answer.as_ref().is_err_and(mend::is_past) {
+            call.generation = Some(self.link.generation());
+            shard.led_by(self.link.generation());
             self.mended(ask.shard).await?;
             let seen = Seen::of(shard);
             call.args[0] = decimal(seen.sequence);

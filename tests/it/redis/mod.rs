@@ -4,6 +4,7 @@
 mod calls;
 mod cluster;
 mod durable;
+mod errors;
 mod following;
 mod link;
 mod mend;
