@@ -128,11 +128,7 @@ impl RedisStore {
 
     /// In the order in which it came about. Returns the accepted that are gone, and when the latest was
     /// accepted that is not.
-    async fn put_back(
-        &self,
-        shard: u16,
-        remembered: &Remembered,
-    ) -> Result<(Vec<NotificationId>, Option<UnixMs>)> {
+    async fn put_back(&self, shard: u16, remembered: &Remembered) -> Result<(Vec<NotificationId>, Option<UnixMs>)> {
         let settles = remembered.settles.iter().map(|settled| self.settled_item(settled));
         let claims = remembered.claims.iter().map(|(id, claim)| {
             let worker = codec::worker_name(&claim.worker)?.to_vec();
@@ -211,4 +207,3 @@ impl RedisStore {
         answers::list(self.link.run(Call { script, keys, args, need: Need::Durable, generation: None }).await?)
     }
 }
-

@@ -45,7 +45,10 @@ impl RedisStore {
             signed(i64::from(there)),
         ];
         let keys = vec![self.names.installation("nodes")];
-        let answer = self.link.run(Call { script: &self.scripts.present, keys, args, need: Need::Done, generation: None }).await?;
+        let answer = self
+            .link
+            .run(Call { script: &self.scripts.present, keys, args, need: Need::Done, generation: None })
+            .await?;
         let [now, nodes] = answers::parts(answer)?;
         self.saw_time(UnixMs(answers::number(&now)?));
         answers::list(nodes)?.into_iter().map(answers::text).collect()

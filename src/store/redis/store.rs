@@ -176,8 +176,7 @@ impl RedisStore {
         }
         shard.led_by(generation);
         let (keys, args) = self.framed(ask.shard, &Seen::of(shard), ask.keys, ask.args);
-        let mut call =
-            Call { script: ask.script, keys, args, need: ask.need, generation: Some(generation) };
+        let mut call = Call { script: ask.script, keys, args, need: ask.need, generation: Some(generation) };
         let mut answer = self.link.attempt(&call).await;
         if answer.as_ref().is_err_and(mend::is_past) {
             call.generation = Some(self.link.generation());

@@ -61,7 +61,8 @@ impl Calls {
 
     /// Whether `token` was added; writes nothing.
     pub async fn has(&self, token: &str, need: Need) -> Result<Value, StoreError> {
-        let call = Call { script: &self.read, keys: vec![self.key("set")], args: vec![token.into()], need, generation: None };
+        let call =
+            Call { script: &self.read, keys: vec![self.key("set")], args: vec![token.into()], need, generation: None };
         self.link.run(call).await
     }
 }

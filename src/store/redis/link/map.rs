@@ -69,7 +69,14 @@ impl Map {
     /// The file of roots cannot be used: why.
     pub fn new(settings: LinkSettings) -> Result<Self, String> {
         let dialer = Arc::new(Dialer::new(&settings.target, settings.ca_file.as_deref())?);
-        let map = Self { settings, dialer, known: RwLock::default(), looking: Mutex::default(), doubt: Notify::new(), generation: AtomicU64::new(0) };
+        let map = Self {
+            settings,
+            dialer,
+            known: RwLock::default(),
+            looking: Mutex::default(),
+            doubt: Notify::new(),
+            generation: AtomicU64::new(0),
+        };
         if let Topology::Single(address) = &map.settings.target.topology {
             map.set(Known { nodes: vec![map.node(address.clone())], slots: None });
         }
