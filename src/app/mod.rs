@@ -325,6 +325,7 @@ impl RunningApp {
         let store = match config.store.kind {
             StoreKind::Sqlite if self.stores.are_in_memory() => "memory",
             StoreKind::Sqlite => "sqlite",
+            StoreKind::Redis => "redis",
         };
         self.recorder.record(&Fact::Started(Box::new(Start {
             version: env!("CARGO_PKG_VERSION"),

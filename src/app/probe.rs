@@ -31,7 +31,7 @@ pub fn open_store(config: &Config) -> Result<Stores, NoStore> {
         StoreKind::Sqlite if !config.store.sqlite.path.exists() => {
             return Err(NoStore::Absent(config.store.sqlite.path.clone()));
         }
-        StoreKind::Sqlite => {}
+        StoreKind::Sqlite | StoreKind::Redis => {}
     }
     Stores::open(config, false, Arc::new(MachineClock)).map_err(|error| match error.downcast_ref::<OpenError>() {
         Some(OpenError::InUse(_)) => NoStore::Held,

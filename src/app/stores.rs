@@ -40,6 +40,7 @@ impl Stores {
         }
         match config.store.kind {
             StoreKind::Sqlite => Self::open_file(&config.store.sqlite.path, clock),
+            StoreKind::Redis => anyhow::bail!("store.kind: the Redis store is not built yet; use \"sqlite\""),
         }
     }
 

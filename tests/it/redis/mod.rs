@@ -2,18 +2,14 @@
 //! link to them does when they falter.
 
 mod calls;
-mod cluster;
+pub mod cluster;
 mod durable;
 mod errors;
 mod following;
 mod link;
-mod sentinel;
-mod server;
-mod shared;
-mod valkey;
+pub mod sentinel;
+pub mod server;
+pub mod shared;
+pub mod valkey;
 
-pub use cluster::Cluster;
-pub use sentinel::Sentinels;
-pub use server::{Options, Server};
-pub use shared::{shared, shared_cluster};
-pub use valkey::valkey;
+pub use shared::shared;
