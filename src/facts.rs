@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::ports::deliveries::Depths;
+use crate::ports::store_news::StoreNews;
 use belfry_domain::breaker::OpenWhy;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
@@ -63,6 +64,8 @@ pub enum Fact {
         verb: &'static str,
     },
     StoreRecovered,
+    /// What the store found out about itself.
+    Store(StoreNews),
     /// The lanes as they stand.
     Measured {
         depths: Depths,

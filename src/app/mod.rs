@@ -31,6 +31,7 @@ use crate::telemetry::{Names, Recorder};
 use providers::Providers;
 use render::Templates;
 pub use stores::Stores;
+use stores::Surroundings;
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);
@@ -50,6 +51,7 @@ pub struct RunningApp {
     pub address: SocketAddr,
     /// The first API key, where this start made one: shown once, stored hashed.
     pub first_key: Option<String>,
+    node: String,
     config: Mutex<Config>,
     stores: Stores,
     providers: Providers,
@@ -65,6 +67,8 @@ pub struct RunningApp {
 
 /// What a start has before it listens.
 struct Parts {
+    /// This node's name in claims, new at every start.
+    node: String,
     clock: Arc<MachineClock>,
     tasks: Arc<MachineTasks>,
     recorder: Arc<Recorder>,
@@ -91,12 +95,14 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config)));
-    let stores = Stores::open(&config, options.ephemeral, clock.clone())?;
+    let around = Surroundings { clock: clock.clone(), watch: recorder.clone() };
+    let stores = Stores::open(&config, options.ephemeral, around).await?;
     let content = load_content(&config)?;
     render::keep_current(&content, stores.installation.as_ref()).await?;
     let (receipts, inbox) = mpsc::channel(RECEIPTS);
     let providers = Providers::new(&config, stores.outbox.clone(), clock.clone(), receipts);
     let parts = Parts {
+        node: format!("node-{:08x}", MachineDice.roll() >> 32),
         policy: watch::Sender::new(Arc::new(providers.policy(&config)?)),
         content: watch::Sender::new(Arc::new(content)),
         tasks: Arc::default(),
@@ -108,6 +114,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let drain = Drain::default();
     let deps = parts.api(&config, &providers, &drain, address).await?;
     let engine = parts.engine(&config, inbox);
+    parts.stores.join(&parts.node);
     let server = Server { limits: server_limits(&config), drain: drain.clone(), facts: parts.recorder.clone() };
     let router = crate::http::router(deps);
     #[expect(clippy::disallowed_methods, reason = "joined when the server is stopped")]
@@ -115,10 +122,11 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         server.serve(listener, router).await;
     });
     let grace = config.engine.shutdown_grace.0;
-    let Parts { tasks, recorder, stores, policy, content, .. } = parts;
+    let Parts { node, tasks, recorder, stores, policy, content, .. } = parts;
     Ok(RunningApp {
         address,
         first_key,
+        node,
         config: Mutex::new(config),
         stores,
         providers,
@@ -145,7 +153,7 @@ async fn no_listener(
         return anyhow::Error::new(error).context(format!("http.listen: {address}"));
     }
     let held = !options.ephemeral
-        && match probe::open_store(config) {
+        && match probe::open_store(config).await {
             Ok(stores) => {
                 stores.close().await;
                 false
@@ -241,7 +249,7 @@ impl Parts {
             bootstrap: keys::bootstrap(config),
             environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
             public_url: config.public_url(address),
-            durability: self.stores.durability.into(),
+            durability: self.stores.durability.clone(),
             drain: drain.clone(),
             limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
         })
@@ -262,7 +270,7 @@ impl Parts {
             policy: self.policy.subscribe(),
         };
         let settings = engine::Settings {
-            worker: format!("node-{:08x}", MachineDice.roll() >> 32),
+            worker: self.node.clone(),
             poll: config.engine.poll.0,
             purge_every: config.engine.purge.0,
         };
@@ -325,6 +333,7 @@ impl RunningApp {
         let store = match config.store.kind {
             StoreKind::Sqlite if self.stores.are_in_memory() => "memory",
             StoreKind::Sqlite => "sqlite",
+            StoreKind::Redis => "redis",
         };
         self.recorder.record(&Fact::Started(Box::new(Start {
             version: env!("CARGO_PKG_VERSION"),
@@ -347,6 +356,7 @@ impl RunningApp {
         let began = MachineClock.boot();
         self.recorder.record(&Fact::Draining { calls: self.engine.in_flight(), grace: self.grace });
         self.drain.begin();
+        self.stores.leave(&self.node).await;
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             (&mut self.serving).await.ok();

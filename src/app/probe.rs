@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Stores;
+use super::stores::Surroundings;
 use crate::channel::smtp::SmtpChannel;
 use crate::config::{Config, ProviderConfig, StoreKind};
 use crate::machine::MachineClock;
+use crate::ports::store_news::Unwatched;
 use crate::store::sqlite::OpenError;
 
 /// Why the store cannot be had.
@@ -26,14 +28,16 @@ pub enum NoStore {
 ///
 /// # Errors
 /// [`NoStore`], by what to do about it.
-pub fn open_store(config: &Config) -> Result<Stores, NoStore> {
+pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
     match config.store.kind {
         StoreKind::Sqlite if !config.store.sqlite.path.exists() => {
             return Err(NoStore::Absent(config.store.sqlite.path.clone()));
         }
-        StoreKind::Sqlite => {}
+        StoreKind::Sqlite | StoreKind::Redis => {}
     }
-    Stores::open(config, false, Arc::new(MachineClock)).map_err(|error| match error.downcast_ref::<OpenError>() {
+    let around = Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched) };
+    let opened = Stores::open(config, false, around).await;
+    opened.map_err(|error| match error.downcast_ref::<OpenError>() {
         Some(OpenError::InUse(_)) => NoStore::Held,
         _ => NoStore::Broken(error),
     })

@@ -6,10 +6,15 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use crate::config::{Config, StoreKind};
+use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::Clock;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::OutboxMessages;
+use crate::ports::store_news::StoreWatch;
+use crate::store::redis::keys::Names;
+use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
+use crate::store::redis::{Clocks, RedisStore, StoreClock};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
 /// One store, as each room sees it.
@@ -19,51 +24,124 @@ pub struct Stores {
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
     /// One sentence: what a crash of the store can lose.
-    pub durability: &'static str,
-    file: Option<Arc<SqliteStore>>,
+    pub durability: String,
+    place: Place,
+}
+
+enum Place {
+    Memory,
+    File(Arc<SqliteStore>),
+    Redis(Arc<RedisStore>),
+}
+
+/// What a store goes by, and whom it tells what it finds out.
+pub struct Surroundings {
+    pub clock: Arc<dyn Clock>,
+    pub watch: Arc<dyn StoreWatch>,
 }
 
 impl Stores {
     /// # Errors
-    /// The database cannot be opened, or another process holds it.
-    pub fn open(config: &Config, ephemeral: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+    /// The database cannot be opened, another process holds it, or the servers are away or unfit.
+    pub async fn open(config: &Config, ephemeral: bool, around: Surroundings) -> anyhow::Result<Self> {
         if ephemeral {
-            let store = InlineStore::open(clock);
-            return Ok(Self {
-                deliveries: store.clone(),
-                api_keys: store.clone(),
-                installation: store.clone(),
-                outbox: store,
-                durability: "Everything is in memory and gone when this process ends.",
-                file: None,
-            });
+            let store = InlineStore::open(around.clock);
+            let durability = "Everything is in memory and gone when this process ends.";
+            return Ok(Self::of(store, durability.into(), Place::Memory));
         }
         match config.store.kind {
-            StoreKind::Sqlite => Self::open_file(&config.store.sqlite.path, clock),
+            StoreKind::Sqlite => Self::open_file(&config.store.sqlite.path, around.clock),
+            StoreKind::Redis => Self::open_redis(&config.store.redis, around).await,
+        }
+    }
+
+    fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
+    where
+        S: Deliveries + ApiKeys + Installation + OutboxMessages,
+    {
+        Self {
+            deliveries: store.clone(),
+            api_keys: store.clone(),
+            installation: store.clone(),
+            outbox: store,
+            durability,
+            place,
         }
     }
 
     fn open_file(path: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let store = SqliteStore::open(path, clock).with_context(|| format!("store.sqlite.path: {}", path.display()))?;
-        Ok(Self {
-            deliveries: store.clone(),
-            api_keys: store.clone(),
-            installation: store.clone(),
-            outbox: store.clone(),
-            durability: "Every answer waits for the disk (fsync): a crash loses nothing that was acknowledged.",
-            file: Some(store),
-        })
+        let durability = "Every answer waits for the disk (fsync): a crash loses nothing that was acknowledged.";
+        Ok(Self::of(store.clone(), durability.into(), Place::File(store)))
+    }
+
+    async fn open_redis(config: &RedisConfig, around: Surroundings) -> anyhow::Result<Self> {
+        let settings = LinkSettings::of(config).map_err(|problems| {
+            let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("{}", each.join("; "))
+        })?;
+        let durability = what_is_lost(settings.durability);
+        let names = Names::new(settings.prefix.clone(), config.shards);
+        let link = Link::open(settings).await?;
+        let clocks = Clocks { node: around.clock, store: StoreClock::Server };
+        let store = RedisStore::new(link, names, clocks, around.watch);
+        store.prepare().await?;
+        Ok(Self::of(store.clone(), durability, Place::Redis(store)))
     }
 
     #[must_use]
     pub const fn are_in_memory(&self) -> bool {
-        self.file.is_none()
+        matches!(self.place, Place::Memory)
+    }
+
+    /// Takes part in the work under this name, where several nodes share it.
+    pub fn join(&self, node: &str) {
+        if let Place::Redis(store) = &self.place {
+            store.join(node);
+        }
+    }
+
+    /// Leaves it to the others, if it can still be told them.
+    pub async fn leave(&self, node: &str) {
+        if let Place::Redis(store) = &self.place {
+            // They find out by themselves within seconds.
+            store.leave(node).await.ok();
+        }
+    }
+
+    /// What an operator has to look at before trusting it, in words; a store that is only one file has
+    /// nothing of the kind.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it cannot be asked.
+    pub async fn findings(&self) -> Result<Vec<String>, StoreError> {
+        match &self.place {
+            Place::Redis(store) => store.findings().await,
+            Place::Memory | Place::File(_) => Ok(Vec::new()),
+        }
     }
 
     /// Writes everything back into the main file and lets go of it.
     pub async fn close(&self) {
-        if let Some(store) = &self.file {
-            store.close().await;
+        match &self.place {
+            Place::File(store) => store.close().await,
+            Place::Memory | Place::Redis(_) => {}
         }
+    }
+}
+
+fn what_is_lost(durability: Durability) -> String {
+    match durability {
+        Durability::Ack => "An answer waits for Redis' own: what the server has not yet written to its disk or copied \
+                            to a replica is lost with it (with appendfsync everysec about a second; without \
+                            persistence everything)."
+            .into(),
+        Durability::Fsync => {
+            "Every answer waits for Redis' disk: a crash of the server loses nothing that was acknowledged.".into()
+        }
+        Durability::Replicas(count) => format!(
+            "Every answer waits for {count} of Redis' replicas: nothing that was acknowledged is lost while one of \
+             them takes over."
+        ),
     }
 }

@@ -70,7 +70,7 @@ pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
         checks.push(Check::new("environment", Verdict::Note, what));
     }
     // The store's own lock says whether a server runs on it; who answers at the address may be another.
-    match open_store(&config) {
+    match open_store(&config).await {
         Err(NoStore::Held) => {
             checks.push(server(&config).await);
             let what = format!("{} is held by the running server, as it should be", shown(&config));
@@ -250,8 +250,10 @@ async fn store(config: &Config, opened: Result<Stores, NoStore>) -> Check {
         Err(error) => return Check::new("store", Verdict::Finding, error.to_string()),
     };
     let probed = stores.deliveries.probe().await;
+    let findings = stores.findings().await.unwrap_or_default();
     stores.close().await;
     match probed {
+        Ok(()) if !findings.is_empty() => Check::new("store", Verdict::Finding, findings.join("\n")),
         Ok(()) => Check::new("store", Verdict::Good, format!("opened and written to. {}", stores.durability)),
         Err(error) => Check::new("store", Verdict::Finding, error.to_string()),
     }

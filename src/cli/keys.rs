@@ -96,7 +96,7 @@ pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
     if let KeysCommand::Create(args) = &command {
         args.check()?;
     }
-    match Way::to_the_keys(&config, command.server())? {
+    match Way::to_the_keys(&config, command.server()).await? {
         Way::Api(client) => over_the_api(shell, &command, &client).await,
         Way::Store(stores) => {
             let done = in_the_store(shell, &command, &config, &stores).await;
@@ -113,11 +113,11 @@ enum Way {
 
 impl Way {
     /// A server that was named is asked; else the store here, which a running server holds alone.
-    fn to_the_keys(config: &Config, server: &ServerArgs) -> Result<Self, Failure> {
+    async fn to_the_keys(config: &Config, server: &ServerArgs) -> Result<Self, Failure> {
         if server.is_given() {
             return Ok(Self::Api(Client::discover(server, config)?));
         }
-        match open_store(config) {
+        match open_store(config).await {
             Ok(stores) => Ok(Self::Store(Box::new(stores))),
             Err(NoStore::Held) => {
                 let client = Client::discover(server, config)?;

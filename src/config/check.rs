@@ -7,12 +7,13 @@ use hyper::Uri;
 use hyper::http::uri::Authority;
 
 use super::problem::{Origin, Problem, near_match};
-use super::sections::{EnvironmentConfig, ProviderConfig};
+use super::sections::{EnvironmentConfig, ProviderConfig, RedisConfig};
 use super::{Config, HttpConfig};
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::ports::policy::OUTBOX;
 use crate::ports::span::Span;
+use crate::store::redis::link::LinkSettings;
 
 /// RFC 5321 4.5.3.2.6.
 const LEAST_END_OF_DATA: Duration = Duration::from_secs(600);
@@ -24,6 +25,7 @@ pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin, before: &[
     checks.http(&config.http);
     checks.numbers(config);
     checks.log(&config.log.level);
+    checks.redis(&config.store.redis);
     for (kind, channel) in &config.channels {
         checks.channel(config, *kind, &channel.providers);
     }
@@ -117,6 +119,18 @@ impl Checks<'_> {
                 "log.level",
                 "expected error, warn, info, debug or trace, or levels by target such as \"info,belfry::engine=debug\"",
             );
+        }
+    }
+
+    /// Whatever kind of store is used: a key that would be refused is no key.
+    fn redis(&mut self, redis: &RedisConfig) {
+        for problem in LinkSettings::of(redis).err().into_iter().flatten() {
+            let key = format!("store.redis.{}", problem.key);
+            // A password file that cannot be read has been named already.
+            let named = problem.key == "user" && self.knows("store.redis.password_file");
+            if !self.knows(&key) && !named {
+                self.refuse(&key, problem.problem);
+            }
         }
     }
 

@@ -27,7 +27,7 @@ pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{
     ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LogConfig, LogFormat, OutboxConfig, OutboxProvider,
-    ProviderConfig, RememberConfig, SqliteConfig, StoreConfig, StoreKind, TemplatesConfig,
+    ProviderConfig, RedisConfig, RememberConfig, SqliteConfig, StoreConfig, StoreKind, TemplatesConfig,
 };
 pub use show::Shown;
 

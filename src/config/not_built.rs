@@ -7,11 +7,10 @@ use super::layers::remove;
 use super::reading::Reading;
 
 /// `*` stands for one name.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 8] = [
     ("caps", "caps are"),
     ("quiet_hours", "quiet hours are"),
     ("escalation", "escalation is"),
-    ("store.redis", "the Redis store is"),
     ("classes.*.caps", "caps are"),
     ("classes.*.quiet_hours", "quiet hours are"),
     ("classes.*.escalation", "escalation is"),
@@ -29,10 +28,6 @@ pub(super) fn refuse(reading: &mut Reading) {
             reading.report(&key, format!("{feature} not built yet"));
             remove(&mut reading.tree, &key);
         }
-    }
-    if text_at(&reading.tree, "store.kind").as_deref() == Some("redis") {
-        reading.report("store.kind", "the Redis store is not built yet; use \"sqlite\"");
-        reading.restore("store.kind");
     }
     for key in matching(&reading.tree, "providers.*.kind") {
         let Some(kind) = text_at(&reading.tree, &key) else { continue };

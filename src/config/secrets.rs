@@ -6,7 +6,7 @@ use std::path::Path;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::{Origin, Problem};
-use super::sections::ProviderConfig;
+use super::sections::{ProviderConfig, RedisConfig};
 use super::{BOOTSTRAP_KEY, Config, Sources};
 use crate::channel::smtp::config::SmtpConfig;
 use crate::text_file;
@@ -24,6 +24,8 @@ pub(super) fn bootstrap_key(sources: &Sources, problems: &mut Vec<Problem>) -> O
 /// Reads what the `*_file` keys name.
 pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let mut filling = Filling { at: "store.redis".into(), origin, problems: &mut problems };
+    filling.redis(&mut config.store.redis);
     for (name, provider) in &mut config.providers {
         match provider {
             ProviderConfig::Smtp(smtp) => {
@@ -44,14 +46,7 @@ struct Filling<'a> {
 
 impl Filling<'_> {
     fn smtp(&mut self, smtp: &mut SmtpConfig) {
-        self.refuse_inline("password", smtp.password.as_ref());
-        if let Some(path) = &smtp.password_file {
-            if smtp.password.is_some() {
-                let here = (self.origin)(&format!("{}.password", self.at));
-                self.report("password", &format!("is given twice: by {here} and by password_file; give one"));
-            }
-            smtp.password = self.read("password_file", path).or(smtp.password.take());
-        }
+        self.password(&mut smtp.password, smtp.password_file.as_deref());
         if let Some(dkim) = &mut smtp.dkim {
             self.refuse_inline("dkim.key", dkim.key.as_ref());
             if dkim.key.is_none() {
@@ -60,6 +55,24 @@ impl Filling<'_> {
         }
         if let Some(path) = &smtp.ca_file {
             self.read("ca_file", path);
+        }
+    }
+
+    fn redis(&mut self, redis: &mut RedisConfig) {
+        self.password(&mut redis.password, redis.password_file.as_deref());
+        if let Some(path) = &redis.ca_file {
+            self.read("ca_file", path);
+        }
+    }
+
+    fn password(&mut self, password: &mut Option<SecretString>, file: Option<&Path>) {
+        self.refuse_inline("password", password.as_ref());
+        if let Some(path) = file {
+            if password.is_some() {
+                let here = (self.origin)(&format!("{}.password", self.at));
+                self.report("password", &format!("is given twice: by {here} and by password_file; give one"));
+            }
+            *password = self.read("password_file", path).or(password.take());
         }
     }
 

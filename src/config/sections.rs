@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::smtp::config::SmtpConfig;
 use crate::ports::span::Span;
+pub use crate::store::redis::link::RedisConfig;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +30,7 @@ pub struct HttpConfig {
 #[serde(rename_all = "lowercase")]
 pub enum StoreKind {
     Sqlite,
+    Redis,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -36,6 +38,7 @@ pub enum StoreKind {
 pub struct StoreConfig {
     pub kind: StoreKind,
     pub sqlite: SqliteConfig,
+    pub redis: RedisConfig,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use super::problem::Origin;
 use super::sections::ProviderConfig;
@@ -75,15 +76,18 @@ impl Config {
         if self.bootstrap_key.is_some() {
             secrets.push(set(BOOTSTRAP_KEY.into(), Origin::Env(BOOTSTRAP_KEY.into())));
         }
+        let mut password = |key: String, file: Option<&PathBuf>| {
+            let by_env = || Origin::Env(format!("{}{}", super::ENV_PREFIX, key.replace('.', "__").to_uppercase()));
+            let from = file.cloned().map_or_else(by_env, Origin::File);
+            secrets.push(set(key, from));
+        };
+        if self.store.redis.password.is_some() {
+            password("store.redis.password".into(), self.store.redis.password_file.as_ref());
+        }
         for (name, provider) in &self.providers {
             match provider {
                 ProviderConfig::Smtp(smtp) if smtp.password.is_some() => {
-                    let key = format!("providers.{name}.password");
-                    let from = smtp.password_file.clone().map_or_else(
-                        || Origin::Env(format!("{}{}", super::ENV_PREFIX, key.replace('.', "__").to_uppercase())),
-                        Origin::File,
-                    );
-                    secrets.push(set(key, from));
+                    password(format!("providers.{name}.password"), smtp.password_file.as_ref());
                 }
                 ProviderConfig::Smtp(_) | ProviderConfig::Outbox(_) => {}
             }

@@ -89,7 +89,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
     let tree = everything_on();
     let given_elsewhere = |path: &str| match path {
         // Secrets: by file or environment only.
-        "providers.main" => vec!["password"],
+        "providers.main" | "store.redis" => vec!["password"],
         "providers.main.dkim" => vec!["key"],
         _ => Vec::new(),
     };
@@ -97,6 +97,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("http", keys_of::<HttpConfig>()),
         ("store", keys_of::<StoreConfig>()),
         ("store.sqlite", keys_of::<SqliteConfig>()),
+        ("store.redis", keys_of::<RedisConfig>()),
         ("engine", keys_of::<EngineConfig>()),
         ("remember", keys_of::<RememberConfig>()),
         ("templates", keys_of::<TemplatesConfig>()),
@@ -155,7 +156,31 @@ fn without_files(mut tree: toml::Table) -> toml::Table {
     for key in ["password_file", "ca_file", "dkim"] {
         assert!(main.remove(key).is_some(), "{key}");
     }
+    let redis = tree["store"]["redis"].as_table_mut().unwrap();
+    for key in ["user", "password_file", "ca_file"] {
+        assert!(redis.remove(key).is_some(), "{key}");
+    }
     tree
+}
+
+#[test]
+fn the_redis_store_s_password_is_read_and_never_shown() {
+    use crate::store::redis::link::{Durability, LinkSettings, Topology};
+    let dir = Dir::new();
+    let password = dir.file("password", "deep-secret\n");
+    let text = format!(
+        "[store]\nkind = \"redis\"\n[store.redis]\nurl = \"redis+sentinel://a,b:1/shop\"\nuser = \"belfry\"\n\
+         password_file = {password:?}\ndurability = \"replicas:2\"\n"
+    );
+    let config = dir.load(&text).unwrap();
+    assert_eq!(config.store.kind, StoreKind::Redis);
+    let settings = LinkSettings::of(&config.store.redis).unwrap();
+    assert_eq!(settings.durability, Durability::Replicas(2));
+    assert!(matches!(settings.target.topology, Topology::Sentinel { .. }));
+    assert_eq!(settings.target.login.password.unwrap().expose_secret(), "deep-secret");
+    let shown = config.shown();
+    assert!(shown.iter().any(|one| one.key == "store.redis.password" && one.value == Value::Set));
+    assert!(!format!("{shown:?}{config:?}").contains("deep-secret"));
 }
 
 #[test]

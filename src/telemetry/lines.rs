@@ -12,6 +12,7 @@ use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
 use crate::facts::{Fact, Start};
+use crate::ports::store_news::StoreNews;
 
 const INTAKE: &str = "belfry::intake";
 const ENGINE: &str = "belfry::engine";
@@ -55,6 +56,7 @@ pub(super) fn write(fact: &Fact) {
         Fact::StoreRecovered => {
             info!(target: STORE, fact = "store_recovered", "the store is back");
         }
+        Fact::Store(news) => store_news(news),
         // A gauge says it better than a line every few seconds.
         Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
@@ -183,4 +185,20 @@ fn ended(about: &About<'_>, state: StateName, after_s: u64) {
 
 fn millis(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn store_news(news: &StoreNews) {
+    match news {
+        StoreNews::WentBack { shard, since, until, steps, lost } => {
+            error!(target: STORE, fact = "store_went_back", shard, since = since.0, until = until.0, steps,
+                lost = lost.len(), "the store has lost what it had acknowledged: possibly lost, from since to until");
+            for notification in lost {
+                error!(target: STORE, fact = "notification_lost", notification = %notification,
+                    "accepted here, and lost by the store: whoever asked for it has to ask again");
+            }
+        }
+        StoreNews::ClockSkew { ms } => {
+            warn!(target: STORE, fact = "clock_skew", ms, "how far the store's clock is ahead of this node's");
+        }
+    }
 }

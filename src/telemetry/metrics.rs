@@ -17,6 +17,7 @@ use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
 use crate::facts::Fact;
 use crate::ports::deliveries::Depths;
+use crate::ports::store_news::StoreNews;
 
 type Set<const N: usize> = [(&'static str, Label); N];
 type Count<const N: usize> = Family<Set<N>, Counter>;
@@ -72,6 +73,9 @@ families! {
     plain circuit: Family<Set<1>, Gauge> = Family::default(), "circuit_open", "1 while a provider's circuit is open";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
+    plain went_back: Counter = Counter::default(), "store_went_back", "Times a shard of the store had lost what it had acknowledged";
+    plain lost: Counter = Counter::default(), "notifications_lost", "Notifications accepted here that the store has lost";
+    plain skew: Gauge = Gauge::default(), "store_clock_skew_milliseconds", "How far the store's clock was ahead of this node's when that last became, or ceased to be, too much";
     plain purged: Count<1> = Family::default(), "purged", "What came of age and went";
     plain reloads: Count<1> = Family::default(), "reloads", "Reloads of the configuration";
     plain http: Count<3> = Family::default(), "http_requests", "Requests answered";
@@ -196,6 +200,13 @@ impl Metrics {
             }
             Fact::StoreRecovered => {
                 all.store_up.set(1);
+            }
+            Fact::Store(StoreNews::WentBack { lost, .. }) => {
+                all.went_back.inc();
+                all.lost.inc_by(lost.len() as u64);
+            }
+            Fact::Store(StoreNews::ClockSkew { ms }) => {
+                all.skew.set(*ms);
             }
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {

@@ -7,6 +7,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
+use crate::ports::store_news::{StoreNews, StoreWatch};
 
 mod depth;
 mod labels;
@@ -49,6 +50,12 @@ impl FactSink for Recorder {
     fn record(&self, fact: &Fact) {
         lines::write(fact);
         self.metrics.count(fact);
+    }
+}
+
+impl StoreWatch for Recorder {
+    fn tell(&self, news: StoreNews) {
+        self.record(&Fact::Store(news));
     }
 }
 

@@ -155,6 +155,17 @@ fn facts_are_counted_under_their_names() {
     ] {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
+    let lost = vec![notification, notification];
+    recorder.tell(StoreNews::WentBack { shard: 3, since: UnixMs(1), until: UnixMs(2), steps: 7, lost });
+    recorder.tell(StoreNews::ClockSkew { ms: -6_000 });
+    let text = recorder.exposition();
+    for (name, expected) in [
+        ("belfry_store_went_back_total", "1"),
+        ("belfry_notifications_lost_total", "2"),
+        ("belfry_store_clock_skew_milliseconds", "-6000"),
+    ] {
+        assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
+    }
     recorder.record(&Fact::StoreRecovered);
     recorder.record(&Fact::CircuitClosed { provider: "main".into() });
     let text = recorder.exposition();

@@ -10,6 +10,7 @@ mod answers;
 mod claim;
 mod codec;
 mod collapse;
+mod health;
 pub mod keys;
 pub mod link;
 mod memory;

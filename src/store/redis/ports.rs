@@ -4,10 +4,8 @@ use async_trait::async_trait;
 use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
-use super::answers;
-use super::codec::{Result, corrupt};
-use super::link::Need;
-use super::store::{Ask, RedisStore};
+use super::codec::Result;
+use super::store::RedisStore;
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
     Reclaim, Renewed, Settle, Spend, Token, Written,
@@ -92,16 +90,6 @@ impl Deliveries for RedisStore {
     }
 
     async fn probe(&self) -> Result<()> {
-        let calls = (0..self.names.shards()).map(|shard| {
-            let script = &self.scripts.probe;
-            self.run(Ask { shard, script, keys: Vec::new(), args: Vec::new(), need: Need::Done })
-        });
-        for answer in futures::future::try_join_all(calls).await? {
-            let [same] = answer.try_into().map_err(|_| corrupt("an answer"))?;
-            if answers::number(&same)? != 1 {
-                return Err(corrupt("a probe"));
-            }
-        }
-        Ok(())
+        self.probe_all().await
     }
 }

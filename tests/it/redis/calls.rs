@@ -72,7 +72,6 @@ pub fn settings(url: &str, durability: Durability) -> LinkSettings {
 }
 
 /// Calls until one succeeds.
-#[track_caller]
 pub async fn until_ok<T>(within: Duration, mut call: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
     let end = std::time::Instant::now() + within;
     loop {

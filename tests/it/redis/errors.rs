@@ -2,7 +2,8 @@
 //! taken for. The texts are kept beside this file, so that the table stands where no server does.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
 use std::thread;
 
@@ -15,23 +16,25 @@ use super::server::{Options, PATIENCE, Server};
 use super::valkey::valkey;
 use crate::peers::until::until;
 
-const TEXTS: &str = include_str!("error_texts.txt");
+const TEXTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/redis/error_texts.txt");
 const SET: &str = "return redis.call('SET', KEYS[1], ARGV[1])";
 /// Checked by the server before the script runs.
 const FLAGGED: &str = "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])";
 
 /// `CODE<tab>text`.
-fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TEXTS.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once('\t').unwrap())
+fn rows() -> Vec<(String, String)> {
+    let text = fs::read_to_string(TEXTS).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once('\t').unwrap());
+    rows.map(|(code, text)| (code.to_owned(), text.to_owned())).collect()
 }
 
 #[test]
 fn case_58_every_error_is_known_bare_and_inside_a_script() {
     for (code, text) in rows() {
-        assert_eq!(classify(text).code(), code, "{text}");
+        assert_eq!(classify(&text).code(), code, "{text}");
         assert_eq!(classify(&format!("-{text}")).code(), code, "{text}");
     }
-    let codes: BTreeSet<&str> = rows().map(|(code, _)| code).collect();
+    let codes: BTreeSet<String> = rows().into_iter().map(|(code, _)| code).collect();
     for code in [
         "NOSCRIPT",
         "OOM",
@@ -140,7 +143,11 @@ fn expect(code: &str, connection: &mut Connection, words: &[&str]) {
 #[track_caller]
 fn in_table(code: &str, text: &str) {
     assert_eq!(classify(text).code(), code, "{text}");
-    let known = rows().any(|(_, row)| plain(row) == plain(text));
+    let known = rows().iter().any(|(_, row)| plain(row) == plain(text));
+    if !known && std::env::var_os("BELFRY_WRITE_SNAPSHOTS").is_some() {
+        let mut file = fs::File::options().append(true).open(TEXTS).unwrap();
+        return file.write_all(format!("{code}\t{text}\n").as_bytes()).unwrap();
+    }
     assert!(known, "not in error_texts.txt:\n{code}\t{text}");
 }
 
@@ -169,7 +176,9 @@ fn provoke_on_one(options: Options) {
     one.is("BELFRYPAST", &["EVAL", "error(redis.error_reply('BELFRYPAST at 3, seen was 5'))", "0"]);
     one.is("BELFRYPAST", &["EVAL", "error('BELFRYPAST at 3, seen was 5')", "0"]);
     // A folder where the file should be.
-    std::fs::create_dir(one.server.folder().join("dump.rdb")).unwrap();
+    let file = one.server.folder().join("dump.rdb");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(file).unwrap();
     one.set("save", "1 0");
     let () = one.server.ask(&["SET", "key", "1"]);
     let _: Result<String, _> = one.server.try_ask(&["BGSAVE"]);
@@ -201,10 +210,10 @@ fn provoke_as_replica(one: &mut Provoked) {
 }
 
 fn provoke_logins(one: &mut Provoked) {
-    let () = one.server.ask(&["ACL", "SETUSER", "part", "on", ">p", "~*", "+evalsha", "+eval", "+auth"]);
-    one.is("WRONGPASS", &["AUTH", "part", "wrong"]);
+    let () = one.server.ask(&["ACL", "SETUSER", "u", "on", ">p", "~*", "+evalsha", "+eval", "+auth"]);
+    one.is("WRONGPASS", &["AUTH", "u", "wrong"]);
     let mut part = one.server.connection();
-    let () = redis::cmd("AUTH").arg("part").arg("p").query(&mut part).unwrap();
+    let () = redis::cmd("AUTH").arg("u").arg("p").query(&mut part).unwrap();
     expect("NOPERM", &mut part, &["SET", "key", "1"]);
     expect("NOPERM", &mut part, &["EVALSHA", &one.hash, "1", "key", "1"]);
     let mut stranger = one.server.connection();
@@ -277,7 +286,6 @@ fn case_58_a_cluster_s_errors_are_in_the_table() {
     expect("MOVED", &mut other, &["EVAL", SET, "1", "{move}a", "1"]);
     expect("CROSSSLOT", &mut holder, &["MSET", "{move}a", "1", "b", "2"]);
     expect("CROSSSLOT", &mut holder, &["EVAL", SET, "2", "{move}a", "b", "1"]);
-    expect("CROSSSLOT", &mut holder, &["EVAL", "return redis.call('MSET', KEYS[1], 1, 'b', 2)", "1", "{move}a"]);
     for key in ["{move}a", "{move}b"] {
         let () = cluster.servers[from].ask(&["SET", key, "1"]);
     }

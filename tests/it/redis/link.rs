@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belfry::store::redis::link::{Durability, Link, Need, Wake};
+use belfry::ports::StoreError;
+use belfry::store::redis::link::{Durability, Link, LinkSettings, Need, Wake};
 use redis::Value;
 use rustix::process::Signal;
 
 use super::calls::{Calls, settings, until_ok};
-use super::server::{Options, PATIENCE, Server};
+use super::server::{Options, PATIENCE, Server, free_ports};
 use super::shared::{shared, shared_cluster};
 use crate::peers::until::until;
 
@@ -125,28 +126,48 @@ async fn a_server_that_is_gone_fails_calls_at_once_and_is_used_again_when_it_is_
 
 #[tokio::test]
 async fn wakes_are_heard_and_a_lost_connection_is_told() {
-    for (url, killable) in [(Server::plain(), true)].iter().map(|(server, yes)| (server, *yes)) {
-        let heard: Arc<Mutex<Vec<Wake>>> = Arc::default();
-        let calls = Calls::to(&url.url(), "s");
-        calls.link.wakes(Arc::new({
-            let heard = heard.clone();
-            move |wake| heard.lock().unwrap().push(wake)
-        }));
-        let wait_for = async |what: &[Wake]| {
-            until_ok(PATIENCE, async || {
-                let heard = heard.lock().unwrap().clone();
-                if heard == what { Ok(()) } else { Err(belfry::ports::StoreError::Unavailable(format!("{heard:?}"))) }
-            })
-            .await;
+    let server = Server::plain();
+    let heard: Arc<Mutex<Vec<Wake>>> = Arc::default();
+    let calls = Calls::to(&server.url(), "s");
+    calls.link.wakes(Arc::new({
+        let heard = heard.clone();
+        move |wake| heard.lock().unwrap().push(wake)
+    }));
+    let hears = async |what: &[Wake]| {
+        let heard_it = async || {
+            let heard = heard.lock().unwrap().clone();
+            if heard == what { Ok(()) } else { Err(StoreError::Unavailable(format!("{heard:?}"))) }
         };
-        wait_for(&[Wake::Missed]).await;
-        assert_eq!(url.ask::<usize>(&["PUBLISH", "belfry:wake", "7"]), 1);
-        wait_for(&[Wake::Missed, Wake::Shard(7)]).await;
-        if killable {
-            let _: usize = url.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-            wait_for(&[Wake::Missed, Wake::Shard(7), Wake::Missed]).await;
-        }
-    }
+        until_ok(PATIENCE, heard_it).await;
+    };
+    hears(&[Wake::Missed]).await;
+    assert_eq!(server.ask::<usize>(&["PUBLISH", "belfry:wake", "7"]), 1);
+    hears(&[Wake::Missed, Wake::Shard(7)]).await;
+    assert_eq!(server.ask::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]), 1);
+    hears(&[Wake::Missed, Wake::Shard(7), Wake::Missed]).await;
+}
+
+/// Trusted by the file of roots, and by nothing else.
+#[tokio::test]
+async fn under_tls_the_certificate_must_be_by_a_trusted_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let [port] = free_ports();
+    let options = Options::default()
+        .with(&format!("tls-port {port}"))
+        .with(&format!("tls-cert-file {}", certificate.display()))
+        .with(&format!("tls-key-file {}", key.display()))
+        .with(&format!("tls-ca-cert-file {}", certificate.display()))
+        .with("tls-auth-clients no");
+    let server = Server::start(options);
+    let plain = settings(&format!("rediss://127.0.0.1:{port}"), Durability::Ack);
+    let trusting = LinkSettings { ca_file: Some(certificate), ..plain.clone() };
+    Calls::new(Link::with(trusting).unwrap(), "s").add("one", Need::Durable).await.unwrap();
+    assert!(Calls::new(Link::with(plain).unwrap(), "s").add("two", Need::Durable).await.is_err());
+    assert_eq!(server.ask::<usize>(&["GET", "test:{s}:number"]), 1);
 }
 
 #[tokio::test]
@@ -168,10 +189,7 @@ async fn case_5_a_server_that_may_evict_is_found_unless_that_is_meant() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].code, "eviction");
     assert!(found[0].text.contains("maxmemory-policy is allkeys-lru"), "{}", found[0].text);
-    let meant = Link::with(belfry::store::redis::link::LinkSettings {
-        allow_eviction: true,
-        ..settings(&server.url(), Durability::Ack)
-    });
+    let meant = Link::with(LinkSettings { allow_eviction: true, ..settings(&server.url(), Durability::Ack) });
     assert_eq!(meant.unwrap().check().await, []);
 }
 
@@ -200,4 +218,18 @@ async fn a_password_is_used_and_a_wrong_one_is_named_without_being_shown() {
     assert!(error.contains("refuses the user or the password") && !error.contains("wrong-word"), "{error}");
     let error = Calls::to(&server.url(), "s").add("one", Need::Done).await.unwrap_err().to_string();
     assert!(error.contains("store.redis.password_file"), "{error}");
+}
+
+/// What docs/configuration.md asks for, and no more.
+#[tokio::test]
+async fn the_documented_permissions_are_enough() {
+    let server = Server::start(Options::default().with("appendonly yes").with("appendfsync always"));
+    let words = "ACL SETUSER belfry reset on >word ~test:* ~belfry:* &belfry:* +@read +@write +@scripting +@pubsub \
+                 +@connection +role +info +config|get +command|info +wait";
+    let () = server.ask(&words.split_whitespace().collect::<Vec<_>>());
+    let url = format!("redis://belfry:word@{}", server.address());
+    let calls = Calls::new(Link::open(settings(&url, Durability::Fsync)).await.unwrap(), "s");
+    calls.add("one", Need::Durable).await.unwrap();
+    calls.link.settled().await.unwrap();
+    assert_eq!(calls.link.check().await, []);
 }

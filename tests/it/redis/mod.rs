@@ -2,19 +2,15 @@
 //! link to them does when they falter.
 
 mod calls;
-mod cluster;
+pub mod cluster;
 mod durable;
 mod errors;
 mod following;
 mod link;
 mod mend;
-mod sentinel;
-mod server;
-mod shared;
-mod valkey;
+pub mod sentinel;
+pub mod server;
+pub mod shared;
+pub mod valkey;
 
-pub use cluster::Cluster;
-pub use sentinel::Sentinels;
-pub use server::{Options, Server};
-pub use shared::{shared, shared_cluster};
-pub use valkey::valkey;
+pub use shared::shared;

@@ -19,8 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["ports", "facts", "intake", "content"]),
     // The lanes' depths, the clock their age is told by, and how lines should look.
     ("telemetry", &["facts", "ports", "config"]),
-    // Each channel owns the type of its `[providers.<name>]`.
-    ("config", &["ports", "channel", "text_file"]),
+    // Each channel owns the type of its `[providers.<name>]`, the Redis store that of its section.
+    ("config", &["ports", "channel", "store", "text_file"]),
     // The only one that names concrete stores and channels.
     (
         "app",

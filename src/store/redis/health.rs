@@ -1,0 +1,58 @@
+//! Whether the store can be worked on, and what it has lost.
+
+use super::answers;
+use super::codec::{self, Result, corrupt};
+use super::link::Need;
+use super::store::{Ask, RedisStore, decimal};
+use crate::ports::StoreError;
+
+impl RedisStore {
+    /// The servers are as they should be, and every shard takes a write and a claim.
+    pub(super) async fn probe_all(&self) -> Result<()> {
+        let shards = (0..self.names.shards()).map(|shard| self.probe_shard(shard));
+        futures::future::try_join_all(shards).await?;
+        match self.link.check().await.into_iter().next() {
+            Some(finding) => Err(StoreError::Unavailable(finding.text)),
+            None => Ok(()),
+        }
+    }
+
+    async fn probe_shard(&self, shard: u16) -> Result<()> {
+        let script = &self.scripts.probe;
+        let answer = self.run(Ask { shard, script, keys: Vec::new(), args: Vec::new(), need: Need::Done }).await?;
+        let [same] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        if answers::number(&same)? != 1 {
+            return Err(corrupt("a probe"));
+        }
+        // No worker of this name, and no such lane: what runs is the script that all claims need.
+        let args = vec![
+            codec::worker_name("probe")?.to_vec(),
+            vec![0; 8],
+            b"n".to_vec(),
+            decimal(1_u64),
+            decimal(1_u64),
+            decimal(0_u64),
+            decimal(0_u64),
+            b"probe".to_vec(),
+            decimal(1_u64),
+            b"probe".to_vec(),
+            decimal(1_u64),
+        ];
+        let script = &self.scripts.claim;
+        self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await.map(drop)
+    }
+
+    /// What an operator has to look at: how the servers are set up, and lines about what shards have
+    /// lost, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] where they cannot be asked.
+    pub async fn findings(&self) -> Result<Vec<String>> {
+        let mut findings: Vec<String> = self.link.check().await.into_iter().map(|finding| finding.text).collect();
+        let shards = (0..self.names.shards()).map(|shard| self.look(shard));
+        for found in futures::future::try_join_all(shards).await? {
+            findings.extend(found.losses);
+        }
+        Ok(findings)
+    }
+}
