@@ -11,6 +11,7 @@ pub mod message;
 pub mod outbox;
 pub mod policy;
 pub mod span;
+pub mod store_news;
 
 use thiserror::Error;
 

@@ -164,7 +164,10 @@ impl RedisStore {
         if items.iter().any(|item| item.waits) {
             self.woken(shard);
         }
-        let [position, answers] = answer?.try_into().map_err(|_| corrupt("an answer"))?;
+        let answer = answer?;
+        let memory = &self.shards[usize::from(shard)].memory;
+        memory.accepted(self.clock.now(), items.iter().map(|item| item.id));
+        let [position, answers] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         self.saw_position(u64::try_from(answers::number(&position)?).unwrap_or(0));
         let answers = answers::list(answers)?;
         if answers.len() != items.len() {

@@ -24,7 +24,8 @@ impl RedisStore {
         let mut all = vec![verb.as_bytes().to_vec()];
         all.extend(args);
         let keys = vec![self.names.installation("install")];
-        let answer = self.link.run(Call { script: &self.scripts.admin, keys, args: all, need }).await?;
+        let answer =
+            self.link.run(Call { script: &self.scripts.admin, keys, args: all, need, generation: None }).await?;
         // An answer ends before what is nil in it.
         Ok(answers::list(answer)?.into_iter().next())
     }

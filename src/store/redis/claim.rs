@@ -133,11 +133,11 @@ impl RedisStore {
         for step in 0..count {
             let at = (start + step) % count;
             let shard = u16::try_from(at).unwrap_or(u16::MAX);
-            if but.contains(&shard) {
+            if but.contains(&shard) || self.shards[at].paused(self.clock.boot()) {
                 continue;
             }
             let heard: Vec<Heard> =
-                among.iter().map(|place| self.shards[at].heard(&ask.lanes[*place].0, ask.alone)).collect();
+                among.iter().map(|place| self.shards[at].expects(&ask.lanes[*place].0, ask.alone)).collect();
             if heard.iter().any(|heard| heard.may_be_due(now)) {
                 found.push((shard, heard.iter().any(|heard| heard.is_due(now))));
             }
@@ -188,32 +188,38 @@ impl RedisStore {
     }
 
     async fn ask_shard(&self, ask: &ClaimAsk, shard: u16, share: &Share, again: bool) -> Result<Given> {
+        let place = &self.shards[usize::from(shard)];
         let mut args = vec![
             codec::worker_name(&ask.worker)?.to_vec(),
             ask.nonce.to_be_bytes().to_vec(),
             if ask.alone { b"a".to_vec() } else { b"n".to_vec() },
             decimal(share.room as u64),
             decimal(MOST_BYTES),
-            b"0".to_vec(),
+            decimal(u64::try_from(place.patience().as_millis()).unwrap_or(u64::MAX)),
             decimal(u64::from(again)),
         ];
-        for (place, most, of_provider) in &share.lanes {
-            let lane = &ask.lanes[*place].0;
+        for (lane, most, of_provider) in &share.lanes {
+            let lane = &ask.lanes[*lane].0;
             args.extend([lane.to_string().into_bytes(), decimal(*most as u64)]);
             args.extend([lane.provider.clone().into_bytes(), decimal(*of_provider as u64)]);
         }
-        let woken = self.shards[usize::from(shard)].woken();
+        let woken = place.woken();
         let script = &self.scripts.claim;
         let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
         let [now, claims, heads] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         self.saw_time(UnixMs(answers::number(&now)?));
         let mut heard = Vec::new();
-        for ((place, ..), head) in share.lanes.iter().zip(answers::list(heads)?) {
+        for ((lane, ..), head) in share.lanes.iter().zip(answers::list(heads)?) {
             let head = answers::score(&head)?.map_or(Heard::Empty, |due| Heard::DueAt(UnixMs(due)));
-            heard.push(((ask.lanes[*place].0.clone(), ask.alone), head));
+            heard.push(((ask.lanes[*lane].0.clone(), ask.alone), head));
         }
-        self.shards[usize::from(shard)].hear(woken, heard.into_iter());
-        let claims = answers::list(claims)?.into_iter().map(|one| claimed(one, ask.nonce)).collect::<Result<_>>()?;
+        place.hear(woken, heard.into_iter());
+        let claims: Vec<_> =
+            answers::list(claims)?.into_iter().map(|one| claimed(one, ask.nonce)).collect::<Result<_>>()?;
+        let now = self.clock.now();
+        for (claim, _) in &claims {
+            place.memory.claimed(now, claim.delivery.id, claim.token, &ask.worker, claim.delivery.rev);
+        }
         Ok(Given { shard, claims })
     }
 
@@ -231,7 +237,7 @@ impl RedisStore {
     fn next_due(&self, ask: &ClaimAsk) -> Option<UnixMs> {
         let now = self.now();
         let of_lane = |lane: &Lane| {
-            let heard: Vec<Heard> = self.shards.iter().map(|shard| shard.heard(lane, ask.alone)).collect();
+            let heard: Vec<Heard> = self.shards.iter().map(|shard| shard.expects(lane, ask.alone)).collect();
             if heard.iter().any(|heard| heard.may_be_due(now)) {
                 return None;
             }

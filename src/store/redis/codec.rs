@@ -1,26 +1,21 @@
 //! Values as they stand in Redis: a head of fixed length that scripts read and write, then texts that
 //! only Belfry reads. The heads' layouts are those of `lua/common.lua` and `lua/record.lua`.
-//!
-//! Texts are JSON, so that two versions side by side read each other's, and packed with a dictionary
-//! that holds what all of them have in common.
+
+mod index;
+mod text;
 
 use belfry_domain::delivery::StateName;
 use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, State, UnixMs};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 
 use crate::ports::StoreError;
 use crate::ports::deliveries::{CollapseGroup, NewNotification, Token};
 
-pub type Result<T> = std::result::Result<T, StoreError>;
+use index::{ENTRY, entries};
+pub use index::{Kind, index_hash, state_hash};
+pub use text::pack;
+use text::{json, packed_json, unpack};
 
-/// Never changed: a new one gets a new mark beside it.
-const DICTIONARY: &[u8] = include_bytes!("dictionary-1.json");
-const PLAIN: u8 = 0;
-const PACKED: u8 = 1;
-/// No text of ours unpacks to more (a request has at most 10 MiB of attachments).
-const MOST_UNPACKED: usize = 64 << 20;
+pub type Result<T> = std::result::Result<T, StoreError>;
 
 const ALONE: u8 = 1;
 const SPENT: u8 = 2;
@@ -36,7 +31,6 @@ const N_HEAD: usize = 78;
 const N_GIVEN: usize = 12;
 /// And of a new delivery: the position.
 const D_GIVEN: usize = 7;
-const ENTRY: usize = 7;
 
 /// By how finished they are, so that the lowest of several is their notification's. Stored: a new state
 /// gets a new number, and none ever changes.
@@ -69,40 +63,6 @@ pub fn state_of(code: u8) -> Result<StateName> {
 
 pub fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("{what} in Redis is not as it was written"))
-}
-
-/// A text of ours, packed where that pays.
-pub fn pack(text: &[u8]) -> Vec<u8> {
-    let packed = lz4_flex::block::compress_with_dict(text, DICTIONARY);
-    if packed.len() + 4 >= text.len() {
-        return [&[PLAIN][..], text].concat();
-    }
-    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
-    [&[PACKED][..], &length, &packed].concat()
-}
-
-fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
-    match bytes.split_first() {
-        Some((&PLAIN, text)) => Ok(text.to_vec()),
-        Some((&PACKED, rest)) => {
-            let (length, packed) = rest.split_first_chunk::<4>().ok_or_else(|| corrupt("a text"))?;
-            let length = u32::from_be_bytes(*length) as usize;
-            if length > MOST_UNPACKED {
-                return Err(corrupt("a text's length"));
-            }
-            lz4_flex::block::decompress_with_dict(packed, length, DICTIONARY).map_err(|_| corrupt("a text"))
-        }
-        _ => Err(corrupt("a text")),
-    }
-}
-
-fn packed_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    let text = serde_json::to_vec(value).map_err(|_| StoreError::Corrupt("a record cannot be written".into()))?;
-    Ok(pack(&text))
-}
-
-fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(&unpack(bytes)?).map_err(|_| corrupt("a record"))
 }
 
 /// A number in six bytes; below zero is none.
@@ -310,74 +270,14 @@ fn print(hex: &str) -> Result<[u8; 32]> {
     Ok(print)
 }
 
-/// What an index entry is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Owner,
-    Reference,
-    Group,
-    Address,
-    State,
-}
-
-impl Kind {
-    #[must_use]
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Owner => b'o',
-            Self::Reference => b'r',
-            Self::Group => b'g',
-            Self::Address => b'a',
-            Self::State => b's',
-        }
-    }
-}
-
-/// 48 bits: what is found by it is compared again.
-#[must_use]
-pub fn index_hash(kind: Kind, parts: &[&str]) -> u64 {
-    let mut hash = Sha256::new();
-    hash.update([kind.code()]);
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize()[..6].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-}
-
-/// The entry of an owner's records in one of the rare states: as `index_state` in `record.lua` has it.
-#[must_use]
-pub fn state_hash(owner: u64, state: StateName) -> u64 {
-    (owner + (u64::from(state_code(state)) + 1) * 2_654_435_761) % (1 << 48)
-}
-
-/// The owner's entry is the first.
-fn entries(item: &NewNotification) -> Vec<[u8; ENTRY]> {
-    let notification = &item.notification;
-    let owner = [notification.tenant.as_str(), notification.environment.as_str()];
-    let of = |kind: Kind, value: &str| {
-        let parts: &[&str] = if kind == Kind::Owner { &owner } else { &[owner[0], owner[1], value] };
-        let mut entry = [kind.code(); ENTRY];
-        entry[1..].copy_from_slice(&six(index_hash(kind, parts)));
-        entry
-    };
-    let mut entries = vec![of(Kind::Owner, "")];
-    entries.extend(notification.reference.as_deref().map(|it| of(Kind::Reference, it)));
-    entries.extend(notification.group.as_deref().map(|it| of(Kind::Group, it)));
-    for delivery in &item.deliveries {
-        let entry = of(Kind::Address, &delivery.address_hash);
-        if !entries.contains(&entry) {
-            entries.push(entry);
-        }
-    }
-    entries
+/// A moment as people read it, to the second.
+pub fn moment(at: UnixMs) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |at| at.strftime("%F %T UTC").to_string())
 }
 
 /// A notification's value, read.
 pub struct NotificationValue {
-    pub state: StateName,
     pub repeats: u32,
-    pub position: u64,
     pub notification: Notification,
     /// `None` once purged, or where the script left them out.
     pub inputs: Option<String>,
@@ -387,10 +287,7 @@ pub struct NotificationValue {
 /// [`StoreError::Corrupt`].
 pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
     let mut head = Head(value);
-    let position = head.number(7)?;
-    head.number(5)?;
-    let state = state_of(head.byte()?)?;
-    head.byte()?;
+    head.bytes(7 + 5 + 1 + 1)?;
     let count = usize::from(head.byte()?);
     let repeats = u32::try_from(head.number(4)?).unwrap_or(u32::MAX);
     head.bytes(6 + 6 + 6)?;
@@ -402,7 +299,7 @@ pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
         (0, _) | (_, []) => None,
         (_, packed) => Some(String::from_utf8(unpack(packed)?).map_err(|_| corrupt("inputs"))?),
     };
-    Ok(NotificationValue { state, repeats, position, notification, inputs })
+    Ok(NotificationValue { repeats, notification, inputs })
 }
 
 /// A delivery's value, read.
@@ -478,3 +375,6 @@ pub fn read_tombstone(id: NotificationId, value: &[u8]) -> Result<belfry_domain:
         remembered_until: head.time()?,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,11 @@ mod codec;
 mod collapse;
 pub mod keys;
 pub mod link;
+mod memory;
+mod mend;
 mod outbox;
 mod ports;
+mod presence;
 mod purge;
 mod read;
 pub mod script;
@@ -23,4 +26,4 @@ mod shard;
 mod store;
 mod write;
 
-pub use store::{RedisStore, StoreClock};
+pub use store::{Clocks, PrepareError, RedisStore, StoreClock};

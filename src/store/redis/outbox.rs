@@ -28,7 +28,7 @@ impl RedisStore {
         let mut all = vec![verb.as_bytes().to_vec()];
         all.extend(args);
         let keys = vec![self.names.installation("out")];
-        let call = Call { script: &self.scripts.outbox, keys, args: all, need: Need::Done };
+        let call = Call { script: &self.scripts.outbox, keys, args: all, need: Need::Done, generation: None };
         let [answer] = answers::parts(self.link.run(call).await?)?;
         Ok(answer)
     }

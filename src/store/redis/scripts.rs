@@ -49,8 +49,12 @@ scripts! {
     purge: COMMON INDEX RECORD;
     depths: COMMON ;
     probe: COMMON ;
+    mend: COMMON INDEX RECORD PUT;
+    mended: COMMON;
+    look: COMMON;
     raise: COMMON INDEX;
     newest: COMMON ;
     admin: ;
+    present: ;
     outbox: ;
 }

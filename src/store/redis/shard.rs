@@ -1,10 +1,15 @@
 //! What this node knows of a shard: how far it has come, and what may be due there.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use belfry_domain::{Lane, UnixMs};
+
+use super::memory::Memory;
+use super::presence::HELP_AFTER;
+use crate::ports::clock::Boot;
 
 /// When the longest due of a lane is due, as last heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +37,37 @@ impl Heard {
     }
 }
 
-#[derive(Default)]
 struct Lanes {
     /// Raised whenever something may have come due: what was asked before says nothing any more.
     woken: u64,
+    woken_at: UnixMs,
     heard: HashMap<(Lane, bool), Heard>,
 }
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { woken: 0, woken_at: UnixMs(0), heard: HashMap::new() }
+    }
+}
+
+/// At the end of an era's name it makes it that of no shard.
+pub const DOUBTED: &str = "!";
 
 #[derive(Default)]
 pub struct Shard {
     /// The highest sequence that any answer has shown.
     sequence: AtomicU64,
+    /// As the shard is known to be in; `None` before anything was done there.
+    era: Mutex<Option<String>>,
+    /// Of the servers that it was last asked at.
+    generation: AtomicU64,
+    paused: Mutex<Boot>,
     lanes: Mutex<Lanes>,
+    /// Others are to take what is due here, unless it waits for long.
+    left_to_others: AtomicBool,
+    pub memory: Memory,
+    /// Held while the shard is mended.
+    pub mending: tokio::sync::Mutex<()>,
 }
 
 impl Shard {
@@ -52,15 +76,64 @@ impl Shard {
         self.sequence.load(Ordering::SeqCst)
     }
 
+    #[must_use]
+    pub fn era(&self) -> Option<String> {
+        self.era.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn enter(&self, era: String) {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(era);
+    }
+
+    /// Servers of another generation may not have what is known of the shard: it is asked in an era that
+    /// is none, so that nothing is done there before it has been mended.
+    pub fn led_by(&self, generation: u64) {
+        if self.generation.swap(generation, Ordering::SeqCst) != generation {
+            let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = era.as_mut() {
+                if !known.ends_with(DOUBTED) {
+                    known.push_str(DOUBTED);
+                }
+            }
+        }
+    }
+
+    /// No claims here before then: other nodes put back what they hold first.
+    pub fn pause(&self, until: Boot) {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    #[must_use]
+    pub fn paused(&self, now: Boot) -> bool {
+        now < *self.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn saw(&self, sequence: u64) {
         self.sequence.fetch_max(sequence, Ordering::SeqCst);
     }
 
     /// Something may have come due in any lane.
-    pub fn wake(&self) {
+    pub fn wake(&self, now: UnixMs) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.woken += 1;
+        if lanes.heard.is_empty() {
+            // The earlier wake has not been followed yet.
+            lanes.woken_at = lanes.woken_at.min(now);
+        } else {
+            lanes.woken_at = now;
+        }
         lanes.heard.clear();
+    }
+
+    /// Whether this node is the one to take what comes due here. True where that has changed.
+    pub fn prefer(&self, preferred: bool) -> bool {
+        self.left_to_others.swap(!preferred, Ordering::SeqCst) == preferred
+    }
+
+    /// How long something has to have been due here before this node takes it.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.left_to_others.load(Ordering::SeqCst) { HELP_AFTER } else { Duration::ZERO }
     }
 
     /// To be taken before a question whose answer goes to [`Self::hear`].
@@ -80,6 +153,23 @@ impl Shard {
     #[must_use]
     pub fn heard(&self, lane: &Lane, alone: bool) -> Heard {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.heard.get(&(lane.clone(), alone)).copied().unwrap_or(Heard::Nothing)
+        let heard = lanes.heard.get(&(lane.clone(), alone)).copied().unwrap_or(Heard::Nothing);
+        drop(lanes);
+        heard
+    }
+
+    /// The same as this node acts on it, which may have to leave things to others for a while.
+    #[must_use]
+    pub fn expects(&self, lane: &Lane, alone: bool) -> Heard {
+        let patience = self.patience();
+        match self.heard(lane, alone) {
+            heard if patience.is_zero() => heard,
+            Heard::Nothing => {
+                let woken_at = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).woken_at;
+                Heard::DueAt(woken_at.plus(patience))
+            }
+            Heard::DueAt(at) => Heard::DueAt(at.plus(patience)),
+            Heard::Empty => Heard::Empty,
+        }
     }
 }

@@ -1,23 +1,31 @@
 //! The store itself: what all verbs share.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use belfry_domain::UnixMs;
 use redis::Value;
+use thiserror::Error;
 use tokio::task::JoinSet;
 
 use super::accept::{self, Doors};
 use super::answers;
 use super::codec::{Result, corrupt};
 use super::keys::Names;
-use super::link::{Call, Link, Need};
+use super::link::{Call, Link, Need, Trouble, Wake};
+use super::mend;
+use super::presence::is_skewed;
 use super::script::Script;
 use super::scripts::Scripts;
 use super::shard::Shard;
+use crate::ports::StoreError;
 use crate::ports::clock::Clock;
+use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::due::DueSignal;
+
+/// Version of the layout that the scripts write. An older Belfry refuses a newer one.
+const LAYOUT: u64 = 1;
 
 /// Questions of the latest claims: a repeat of one of them looks for what it was given.
 const ASKED: usize = 256;
@@ -29,6 +37,23 @@ pub enum StoreClock {
     Server,
     /// A clock of the test's own, that stands still or jumps as it is told.
     Own(Arc<dyn Clock>),
+}
+
+/// The node's own clock, and the one that the store goes by.
+pub struct Clocks {
+    pub node: Arc<dyn Clock>,
+    pub store: StoreClock,
+}
+
+/// Why this node does not work on an installation.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    #[error("store.redis.shards: {asked} asked for, but this installation has {fixed} since its first start")]
+    Shards { fixed: u16, asked: u16 },
+    #[error("this Redis was written by a newer Belfry (layout {found}; this one knows layout {known})")]
+    Newer { found: u64, known: u64 },
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// One installation on one Redis, as a node sees it.
@@ -50,8 +75,29 @@ pub struct RedisStore {
     pub(super) doors: Doors,
     /// Versions of templates that this node has kept, and so may use.
     pub(super) templates: Mutex<BTreeSet<String>>,
-    /// What gathers accepts; ends with the store.
-    gathering: Mutex<JoinSet<()>>,
+    /// Ends with the store.
+    pub(super) tasks: Mutex<JoinSet<()>>,
+    pub(super) this: Weak<Self>,
+    pub(super) watch: Arc<dyn StoreWatch>,
+    /// The two clocks were found too far apart, and that was told.
+    skewed: AtomicBool,
+}
+
+/// How far a node has seen a shard come.
+pub(super) struct Seen {
+    sequence: u64,
+    era: String,
+}
+
+impl Seen {
+    fn of(shard: &Shard) -> Self {
+        Self { sequence: shard.sequence(), era: shard.era().unwrap_or_else(|| "?".into()) }
+    }
+
+    /// Asks in any era, however early.
+    pub(super) fn nothing() -> Self {
+        Self { sequence: 0, era: "?".into() }
+    }
 }
 
 /// A call as a verb has it.
@@ -66,9 +112,10 @@ pub(super) struct Ask<'a> {
 impl RedisStore {
     /// To be called within a runtime, on which it gathers what it is asked.
     #[must_use]
-    pub fn new(link: Link, names: Names, clock: Arc<dyn Clock>, store_clock: StoreClock) -> Arc<Self> {
+    pub fn new(link: Link, names: Names, clocks: Clocks, watch: Arc<dyn StoreWatch>) -> Arc<Self> {
         let (doors, parts) = accept::doors(names.shards());
-        let store = Arc::new(Self {
+        let Clocks { node: clock, store: store_clock } = clocks;
+        let store = Arc::new_cyclic(|this| Self {
             link,
             shards: (0..names.shards()).map(|_| Shard::default()).collect(),
             names,
@@ -82,34 +129,65 @@ impl RedisStore {
             asked: Mutex::default(),
             doors,
             templates: Mutex::default(),
-            gathering: Mutex::default(),
+            tasks: Mutex::default(),
+            this: this.clone(),
+            watch,
+            skewed: AtomicBool::new(false),
         });
-        let mut gathering = store.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = store.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for (shard, parts) in (0..).zip(parts) {
-            gathering.spawn(accept::gather(Arc::downgrade(&store), shard, parts));
+            tasks.spawn(accept::gather(Arc::downgrade(&store), shard, parts));
         }
-        drop(gathering);
+        drop(tasks);
+        let this = Arc::downgrade(&store);
+        store.link.wakes(Arc::new(move |wake| {
+            let Some(store) = this.upgrade() else { return };
+            match wake {
+                Wake::Shard(shard) => store.woken(shard),
+                Wake::Missed => (0..store.names.shards()).for_each(|shard| store.woken(shard)),
+            }
+        }));
         store
+    }
+
+    /// Whether the installation is one that this node can work on: the layout, and how many shards
+    /// there are, fixed by the first node that ever came.
+    ///
+    /// # Errors
+    /// It is not, or the store is away.
+    pub async fn prepare(&self) -> std::result::Result<(), PrepareError> {
+        let (layout, shards) = self.layout(LAYOUT, self.names.shards()).await?;
+        if layout > LAYOUT {
+            return Err(PrepareError::Newer { found: layout, known: LAYOUT });
+        }
+        if shards != self.names.shards() {
+            return Err(PrepareError::Shards { fixed: shards, asked: self.names.shards() });
+        }
+        Ok(())
     }
 
     /// Runs a script of a shard, and notes the sequence that it answers first. All that follows the
     /// sequence is the verb's own.
     pub(super) async fn run(&self, ask: Ask<'_>) -> Result<Vec<Value>> {
         let shard = &self.shards[usize::from(ask.shard)];
-        let mut keys = Vec::with_capacity(ask.keys.len() + 1);
-        keys.push(self.names.sequence(ask.shard));
-        keys.extend(ask.keys);
-        let mut args = Vec::with_capacity(ask.args.len() + 4);
-        args.push(decimal(shard.sequence()));
-        args.push(match &self.store_clock {
-            StoreClock::Server => b"-1".to_vec(),
-            StoreClock::Own(clock) => clock.now().0.to_string().into_bytes(),
-        });
-        args.push(self.names.wake_channel().into_bytes());
-        args.push(decimal(ask.shard));
-        args.extend(ask.args);
-        let answer = self.link.run(Call { script: ask.script, keys, args, need: ask.need }).await?;
-        let mut answer = answers::list(answer)?;
+        let generation = self.link.generation();
+        if shard.era().is_none() {
+            self.arrive(ask.shard).await?;
+        }
+        shard.led_by(generation);
+        let (keys, args) = self.framed(ask.shard, &Seen::of(shard), ask.keys, ask.args);
+        let mut call = Call { script: ask.script, keys, args, need: ask.need, generation: Some(generation) };
+        let mut answer = self.link.attempt(&call).await;
+        if answer.as_ref().is_err_and(mend::is_past) {
+            call.generation = Some(self.link.generation());
+            shard.led_by(self.link.generation());
+            self.mended(ask.shard).await?;
+            let seen = Seen::of(shard);
+            call.args[0] = decimal(seen.sequence);
+            call.args[1] = seen.era.into_bytes();
+            answer = self.link.attempt(&call).await;
+        }
+        let mut answer = answers::list(answer.map_err(|trouble| unavailable(ask.script, trouble))?)?;
         if answer.is_empty() {
             return Err(corrupt("an answer"));
         }
@@ -117,10 +195,36 @@ impl RedisStore {
         Ok(answer)
     }
 
+    /// What every script of a shard takes first.
+    pub(super) fn framed(
+        &self,
+        shard: u16,
+        seen: &Seen,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut all_keys = Vec::with_capacity(keys.len() + 1);
+        all_keys.push(self.names.sequence(shard));
+        all_keys.extend(keys);
+        let mut all = Vec::with_capacity(args.len() + 5);
+        all.extend([decimal(seen.sequence), seen.era.clone().into_bytes(), self.time_arg()]);
+        all.extend([self.names.wake_channel().into_bytes(), decimal(shard)]);
+        all.extend(args);
+        (all_keys, all)
+    }
+
+    /// The time as scripts take it.
+    pub(super) fn time_arg(&self) -> Vec<u8> {
+        match &self.store_clock {
+            StoreClock::Server => b"-1".to_vec(),
+            StoreClock::Own(clock) => signed(clock.now().0),
+        }
+    }
+
     /// Something may be due in a shard.
     pub(super) fn woken(&self, shard: u16) {
         if let Some(shard) = self.shards.get(usize::from(shard)) {
-            shard.wake();
+            shard.wake(self.now());
         }
         self.due.raise();
     }
@@ -148,7 +252,11 @@ impl RedisStore {
     }
 
     pub(super) fn saw_time(&self, now: UnixMs) {
-        self.ahead.store(now.0 - self.clock.now().0, Ordering::Relaxed);
+        let ms = now.0 - self.clock.now().0;
+        self.ahead.store(ms, Ordering::Relaxed);
+        if self.skewed.swap(is_skewed(ms), Ordering::Relaxed) != is_skewed(ms) {
+            self.watch.tell(StoreNews::ClockSkew { ms });
+        }
     }
 
     /// Whether this worker has asked with this nonce before; notes that it has now.
@@ -163,6 +271,13 @@ impl RedisStore {
         asked.push_back((worker.to_owned(), nonce));
         false
     }
+}
+
+fn unavailable(script: &Script, trouble: Trouble) -> StoreError {
+    StoreError::Unavailable(match trouble {
+        Trouble::Ours(text) => text,
+        other => format!("{}: {other}", script.name),
+    })
 }
 
 pub(super) fn decimal(number: impl Into<u64>) -> Vec<u8> {

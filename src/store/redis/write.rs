@@ -8,6 +8,7 @@ use redis::Value;
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
+use super::memory::{Memory, Settled};
 use super::script::Script;
 use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::deliveries::{Held, Reclaim, Renewed, Settle, Spend, Token, Written};
@@ -22,10 +23,12 @@ impl RedisStore {
     pub(super) async fn renew_all(&self, claims: &[(DeliveryId, Token)]) -> Result<Vec<Renewed>> {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
-        let renewed = claims
-            .iter()
-            .zip(answers)
-            .map(|((id, _), answer)| Ok(Renewed { id: *id, held: answers::number(&answer)? == 1 }));
+        let now = self.clock.now();
+        let renewed = claims.iter().zip(answers).map(|((id, token), answer)| {
+            let held = answers::number(&answer)? == 1;
+            self.memory(*id).renewed(now, *id, *token, held);
+            Ok(Renewed { id: *id, held })
+        });
         renewed.collect()
     }
 
@@ -35,7 +38,16 @@ impl RedisStore {
             Item { id: one.id, args: vec![fence, nonce, decimal(one.rev)] }
         };
         let answers = self.each(&self.scripts.spend, batch.iter().map(item).collect(), Need::Durable).await?;
-        answers.into_iter().map(written).collect()
+        let each = batch.iter().zip(answers).map(|(one, answer)| {
+            let written = written(answer)?;
+            match written {
+                Written::Done => self.memory(one.id).spent(one.id, one.token, one.rev + 1),
+                Written::Stale | Written::Gone => self.memory(one.id).lost(one.id, one.token),
+                Written::Moved(_) => {}
+            }
+            Ok(written)
+        });
+        each.collect()
     }
 
     pub(super) async fn settle_all(&self, batch: &[Settle]) -> Result<Vec<Written>> {
@@ -48,7 +60,26 @@ impl RedisStore {
         let items = batch.iter().map(item).collect::<Result<_>>()?;
         let answers = self.each(&self.scripts.settle, items, Need::Done).await?;
         self.wake_for(batch.iter().map(|one| &one.next));
-        answers.into_iter().map(written).collect()
+        let now = self.clock.now();
+        let each = batch.iter().zip(answers).map(|(one, answer)| {
+            let (next, written) = (&one.next, written(answer)?);
+            match written {
+                Written::Done => {
+                    let [fixed, lane, body] = next_args(next)?;
+                    let settled = Settled { id: next.id, token: one.token, rev: next.rev, fixed, lane, body };
+                    let holds = matches!(next.state, State::Sending { .. });
+                    self.memory(next.id).settled(now, settled, holds);
+                }
+                Written::Stale | Written::Gone => self.memory(next.id).lost(next.id, one.token),
+                Written::Moved(_) => {}
+            }
+            Ok(written)
+        });
+        each.collect()
+    }
+
+    fn memory(&self, id: DeliveryId) -> &Memory {
+        &self.shards[usize::from(self.names.shard_of(&id.0))].memory
     }
 
     pub(super) async fn apply_all(&self, batch: &[Delivery]) -> Result<Vec<Written>> {

@@ -9,9 +9,10 @@ use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::outbox::OutboxMessages;
+use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
-use belfry::store::redis::{RedisStore, StoreClock};
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry::store::sqlite::{InlineStore, SqliteStore};
 use belfry_domain::UnixMs;
 use tempfile::TempDir;
@@ -82,20 +83,26 @@ pub fn in_a_file() -> Harness {
 }
 
 pub fn in_redis() -> Harness {
-    in_redis_of(16)
+    in_redis_at(&crate::redis::shared(), 16)
+}
+
+/// Three primaries: case 94.
+pub fn in_a_cluster() -> Harness {
+    in_redis_at(&crate::redis::shared_cluster(), 16)
 }
 
 /// What is claimed comes in one order there, and not in one of several.
 pub fn in_one_shard() -> Harness {
-    in_redis_of(1)
+    in_redis_at(&crate::redis::shared(), 1)
 }
 
 /// Under names of its own on a server that all tests share.
-fn in_redis_of(shards: u16) -> Harness {
+fn in_redis_at(url: &str, shards: u16) -> Harness {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let clock = ManualClock::new();
     let prefix = format!("t{}", NEXT.fetch_add(1, Ordering::SeqCst));
-    let link = Link::to(&crate::redis::shared()).unwrap();
+    let link = Link::to(url).unwrap();
     let names = Names::new(prefix, shards);
-    Harness { store: RedisStore::new(link, names, clock.clone(), StoreClock::Own(clock.clone())), clock, _place: None }
+    let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
+    Harness { store: RedisStore::new(link, names, clocks, Arc::new(Unwatched)), clock, _place: None }
 }

@@ -4,8 +4,8 @@
 mod api_keys;
 mod deliveries;
 mod file;
-mod fixture;
-mod harness;
+pub(crate) mod fixture;
+pub(crate) mod harness;
 mod installation;
 mod outbox_messages;
 
@@ -22,6 +22,10 @@ macro_rules! on_every_store {
 
         mod in_redis {
             $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_redis()).await; })+
+        }
+
+        mod in_a_cluster {
+            $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_a_cluster()).await; })+
         }
     };
 }

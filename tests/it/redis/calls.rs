@@ -50,18 +50,19 @@ impl Calls {
     /// Adds `token`, which may be repeated.
     pub async fn add(&self, token: &str, need: Need) -> Result<Value, StoreError> {
         let keys = vec![self.key("set"), self.key("number")];
-        self.link.run(Call { script: &self.add, keys, args: vec![token.into()], need }).await
+        self.link.run(Call { script: &self.add, keys, args: vec![token.into()], need, generation: None }).await
     }
 
     /// Counts up, once per run.
     pub async fn count(&self, need: Need) -> Result<Value, StoreError> {
-        let call = Call { script: &self.count, keys: vec![self.key("runs")], args: Vec::new(), need };
+        let call = Call { script: &self.count, keys: vec![self.key("runs")], args: Vec::new(), need, generation: None };
         self.link.run(call).await
     }
 
     /// Whether `token` was added; writes nothing.
     pub async fn has(&self, token: &str, need: Need) -> Result<Value, StoreError> {
-        let call = Call { script: &self.read, keys: vec![self.key("set")], args: vec![token.into()], need };
+        let call =
+            Call { script: &self.read, keys: vec![self.key("set")], args: vec![token.into()], need, generation: None };
         self.link.run(call).await
     }
 }

@@ -1,5 +1,6 @@
 //! Which server has which keys, found out and kept up to date.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Map {
     known: RwLock<Known>,
     looking: Mutex<()>,
     doubt: Notify,
+    /// Raised whenever another server than before has any of the keys.
+    generation: AtomicU64,
 }
 
 impl Map {
@@ -66,7 +69,14 @@ impl Map {
     /// The file of roots cannot be used: why.
     pub fn new(settings: LinkSettings) -> Result<Self, String> {
         let dialer = Arc::new(Dialer::new(&settings.target, settings.ca_file.as_deref())?);
-        let map = Self { settings, dialer, known: RwLock::default(), looking: Mutex::default(), doubt: Notify::new() };
+        let map = Self {
+            settings,
+            dialer,
+            known: RwLock::default(),
+            looking: Mutex::default(),
+            doubt: Notify::new(),
+            generation: AtomicU64::new(0),
+        };
         if let Topology::Single(address) = &map.settings.target.topology {
             map.set(Known { nodes: vec![map.node(address.clone())], slots: None });
         }
@@ -93,7 +103,17 @@ impl Map {
     }
 
     pub fn set(&self, known: Known) {
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        let mut now = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let there = |address: &Address| now.nodes.iter().any(|node| node.server.address == *address);
+        if !now.nodes.is_empty() && !known.nodes.iter().all(|node| there(&node.server.address)) {
+            // Before any call can reach it: what another server has may be older.
+            self.generation.fetch_add(1, Ordering::SeqCst);
+        }
+        *now = known;
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     /// Who has `key`, looked for where that is not known.

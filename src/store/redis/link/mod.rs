@@ -30,6 +30,7 @@ pub use slot::slot_of;
 pub use wakes::Wake;
 
 use map::Map;
+use node::Node;
 
 /// What an answer has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Call<'a> {
     pub keys: Vec<Vec<u8>>,
     pub args: Vec<Vec<u8>>,
     pub need: Need,
+    /// Only while the servers are those of this [`Link::generation`].
+    pub generation: Option<u64>,
 }
 
 impl Call<'_> {
@@ -65,6 +68,9 @@ impl Call<'_> {
         command
     }
 }
+
+/// As the scripts say it of a shard that has gone back: it may have.
+const OTHER_SERVER: &str = "BELFRYPAST another server has the shard";
 
 /// One call, connecting included.
 const MOST_WAIT: Duration = Duration::from_millis(1_500);
@@ -139,9 +145,24 @@ impl Link {
         timeout_at(end, self.run_until(call, end - GIVING_UP)).await.map_err(|_| Trouble::Late)?
     }
 
-    async fn run_until(&self, call: &Call<'_>, until: Instant) -> Result<Value, Trouble> {
+    /// Another number whenever another server than before has any of the keys.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.map.generation()
+    }
+
+    async fn holder(&self, call: &Call<'_>, until: Instant) -> Result<Arc<Node>, Trouble> {
         let key = call.keys.first().map_or(&[][..], Vec::as_slice);
         let node = self.map.holder(key, until).await?;
+        // After the server is known: one that is found out about later is not called here.
+        match call.generation {
+            Some(generation) if generation != self.map.generation() => Err(Trouble::Ours(OTHER_SERVER.into())),
+            _ => Ok(node),
+        }
+    }
+
+    async fn run_until(&self, call: &Call<'_>, until: Instant) -> Result<Value, Trouble> {
+        let node = self.holder(call, until).await?;
         let first = match node.run(call, until).await {
             Ok(answer) => return Ok(answer),
             Err(trouble) => trouble,
@@ -153,7 +174,7 @@ impl Link {
             Trouble::Cut => {}
             _ => return Err(first),
         }
-        let node = self.map.holder(key, until).await?;
+        let node = self.holder(call, until).await?;
         let second = node.run(call, until).await;
         if let Err(trouble) = &second {
             self.map.note(trouble, &node);

@@ -1,5 +1,5 @@
 -- Keeps new notifications, and finds those that are known. KEYS[2..]: the notifications.
--- ARGV[5..]: per item a position that is newer than all before of this node, its id, its value after
+-- ARGV[6..]: per item a position that is newer than all before of this node, its id, its value after
 -- the ordinal, how many deliveries, then each one's id and value after the position.
 -- Per item: 1 (created), a tombstone's value, or the record with its deliveries.
 local position = tonumber(call('GET', root .. 'pos') or '0')
@@ -7,7 +7,7 @@ local ordinal = tonumber(call('GET', root .. 'ord') or '0')
 local first = ordinal
 local buckets = tombs()
 local answers, live = {}, {}
-local at = 5
+local at = 6
 
 local function create(key, given, nid, rest, deliveries, from)
   position = math.max(position + 1, given)

@@ -1,8 +1,8 @@
--- Writes without claims. KEYS[2..]: the deliveries; ARGV[5..]: per item rev, the fence that the next
+-- Writes without claims. KEYS[2..]: the deliveries; ARGV[6..]: per item rev, the fence that the next
 -- state names (0: none), fixed part, lane, body. Per item: 1 done, 3 gone, or what is stored.
 local answers = {}
 for item = 2, #KEYS do
-  local key, at = KEYS[item], 5 + (item - 2) * 5
+  local key, at = KEYS[item], 6 + (item - 2) * 5
   local id = sub(key, #root + 2)
   local rev, named = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local d = front(key)

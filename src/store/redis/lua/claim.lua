@@ -1,9 +1,9 @@
--- Claims what is due. ARGV[5..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
+-- Claims what is due. ARGV[6..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
 -- how many bytes, how long due before a node that is not preferred may take it, whether the same nonce
 -- was asked before, then per lane: name, most, number of its provider, most of that provider.
 -- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
-local worker, nonce, side = ARGV[5], ARGV[6], ARGV[7]
-local room, bytes, late, again = tonumber(ARGV[8]), tonumber(ARGV[9]), now - tonumber(ARGV[10]), ARGV[11]
+local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
+local room, bytes, late, again = tonumber(ARGV[9]), tonumber(ARGV[10]), now - tonumber(ARGV[11]), ARGV[12]
 local MOST_TENANTS = 256
 local floor_fence = tonumber(call('GET', root .. 'floor') or '0')
 local claims, heads, of_provider = {}, {}, {}
@@ -103,7 +103,7 @@ local function claim_lane(lane, most)
 end
 
 local repeated = again == '1' and claim_again()
-local at = 12
+local at = 13
 while ARGV[at] do
   local lane, most, provider, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], tonumber(ARGV[at + 3])
   if not repeated then

@@ -1,15 +1,18 @@
 -- The beginning of every script. KEYS[1] is the shard's sequence; all other keys of the shard have
 -- its name up to "seq" in front, so that they share its slot. Times are Unix milliseconds.
--- ARGV[1]: the highest sequence that this node has seen. ARGV[2]: the time, or -1 for the server's.
+-- ARGV[1]: the highest sequence that this node has seen. ARGV[2]: the era that it knows, or "?". ARGV[3]:
+-- the time, or -1 for the server's. ARGV[4], ARGV[5]: whom to tell that something is due, and what.
 local root = string.sub(KEYS[1], 1, -4)
 local call, pack, take, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 
-local seq = tonumber(call('GET', KEYS[1]) or '0')
-if tonumber(ARGV[1]) > seq then
-  -- This server has lost what another one acknowledged: nothing is read from it nor written to it.
-  return redis.error_reply('BELFRYPAST the shard is at ' .. seq .. ', seen was ' .. ARGV[1])
+local stood = call('MGET', KEYS[1], root .. 'era')
+local seq, era = tonumber(stood[1] or '0'), stood[2] or ''
+if tonumber(ARGV[1]) > seq or (ARGV[2] ~= '?' and ARGV[2] ~= era) then
+  -- This server has lost what another one acknowledged: nothing is read from it nor written to it before
+  -- this node has put back what it knows.
+  return redis.error_reply('BELFRYPAST the shard has gone back to ' .. seq)
 end
-local now = tonumber(ARGV[2])
+local now = tonumber(ARGV[3])
 if now < 0 then
   local time = call('TIME')
   now = time[1] * 1000 + floor(time[2] / 1000)

@@ -1,7 +1,7 @@
--- Ids of one index entry, newest first. ARGV[5]: kind; ARGV[6]: hash; ARGV[7]: only before this position;
--- ARGV[8]: most. Answers ids with positions, and from where to go on (nothing: that was all). Looks into
+-- Ids of one index entry, newest first. ARGV[6]: kind; ARGV[7]: hash; ARGV[8]: only before this position;
+-- ARGV[9]: most. Answers ids with positions, and from where to go on (nothing: that was all). Looks into
 -- a bounded number of buckets.
-local kind, hash, before, most = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local kind, hash, before, most = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local MOST_BUCKETS = 4096
 local found, next_, looked = {}, false, 0
 
@@ -29,7 +29,7 @@ local function look_into(epoch, start)
   return true
 end
 
-local epochs = call('ZREVRANGEBYSCORE', root .. 'epochs', '(' .. ARGV[7], '-inf', 'WITHSCORES', 'LIMIT', 0, 256)
+local epochs = call('ZREVRANGEBYSCORE', root .. 'epochs', '(' .. ARGV[8], '-inf', 'WITHSCORES', 'LIMIT', 0, 256)
 local whole = #epochs < 512
 for i = 1, #epochs, 2 do
   if not look_into(tonumber(epochs[i]), tonumber(epochs[i + 1])) then

@@ -109,6 +109,6 @@ local function finish()
   for name, by in pairs(counted) do
     if by ~= 0 then call('HINCRBY', root .. 'counts', name, by) end
   end
-  if woken then call('PUBLISH', ARGV[3], ARGV[4]) end
+  if woken then call('PUBLISH', ARGV[4], ARGV[5]) end
   return call('INCR', KEYS[1])
 end

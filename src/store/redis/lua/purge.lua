@@ -1,6 +1,6 @@
--- The three ages. ARGV[5]: now; ARGV[6]: records that ended by then; ARGV[7..9]: most contents, records,
+-- The three ages. ARGV[6]: now; ARGV[7]: records that ended by then; ARGV[8..10]: most contents, records,
 -- tombstones. Answers how many of each went.
-local at, ended_by = tonumber(ARGV[5]), tonumber(ARGV[6])
+local at, ended_by = tonumber(ARGV[6]), tonumber(ARGV[7])
 local contents, records, tombstones = 0, 0, 0
 local MOST_SWEPT, FULL = 64, 56
 
@@ -57,7 +57,7 @@ local function bury(nid)
   call('DEL', key)
 end
 
-for _, nid in ipairs(aged('contents', at, tonumber(ARGV[7]))) do
+for _, nid in ipairs(aged('contents', at, tonumber(ARGV[8]))) do
   local key = root .. 'n' .. nid
   local raw = call('GET', key)
   local n = notification(raw)
@@ -66,16 +66,16 @@ for _, nid in ipairs(aged('contents', at, tonumber(ARGV[7]))) do
   contents = contents + 1
 end
 -- Failed and parked ones whose window has closed are records like any other from now on.
-for _, nid in ipairs(aged('holds', at, tonumber(ARGV[8]))) do
+for _, nid in ipairs(aged('holds', at, tonumber(ARGV[9]))) do
   call('ZREM', root .. 'holds', nid)
   call('ZADD', root .. 'ends', take('>I6', call('GETRANGE', root .. 'n' .. nid, 31, 36)), nid)
 end
-for _, nid in ipairs(aged('ends', ended_by, tonumber(ARGV[8]))) do
+for _, nid in ipairs(aged('ends', ended_by, tonumber(ARGV[9]))) do
   bury(nid)
   records = records + 1
 end
 -- Tombstones by going round: each call looks into some buckets.
-local most, from = tonumber(ARGV[9]), tonumber(call('HGET', root .. 'tombs', 'next') or '0')
+local most, from = tonumber(ARGV[10]), tonumber(call('HGET', root .. 'tombs', 'next') or '0')
 local swept = 0
 while kept > 0 and swept < math.min(buckets, MOST_SWEPT) and tombstones < most do
   local bucket = root .. 'z' .. (from % buckets)
@@ -96,7 +96,7 @@ if records > 0 or swept > 0 then
   call('HSET', root .. 'tombs', 'buckets', buckets, 'count', kept, 'next', from)
 end
 -- Collapse groups that no remembered intent is in.
-for _, group in ipairs(aged('grouped', at, tonumber(ARGV[8]))) do
+for _, group in ipairs(aged('grouped', at, tonumber(ARGV[9]))) do
   call('HDEL', root .. 'groups', group)
   call('ZREM', root .. 'grouped', group)
 end

@@ -1,5 +1,5 @@
 -- Records with their deliveries. KEYS[2..]: notifications, or one of their deliveries. Per item: the
--- record and each delivery, or nothing. ARGV[5]: 1 without inputs, which can be large.
+-- record and each delivery, or nothing. ARGV[6]: 1 without inputs, which can be large.
 local answers = {}
 for item = 2, #KEYS do
   local key = KEYS[item]
@@ -11,7 +11,7 @@ for item = 2, #KEYS do
   local answer = {}
   if raw then
     local n = notification(raw)
-    if ARGV[5] == '1' then raw = sub(raw, 1, #raw - n.inputs) end
+    if ARGV[6] == '1' then raw = sub(raw, 1, #raw - n.inputs) end
     answer[1] = raw
     for place = 1, n.count do answer[place + 1] = call('GET', root .. 'd' .. delivery_id(n, raw, place)) end
   end

@@ -1,6 +1,6 @@
--- Accepted deliveries whose receipt window has closed. ARGV[5]: by when; ARGV[6]: most.
+-- Accepted deliveries whose receipt window has closed. ARGV[6]: by when; ARGV[7]: most.
 local answers = {}
-for _, id in ipairs(call('ZRANGEBYSCORE', root .. 'receipts', '-inf', ARGV[5], 'LIMIT', 0, ARGV[6])) do
+for _, id in ipairs(call('ZRANGEBYSCORE', root .. 'receipts', '-inf', ARGV[6], 'LIMIT', 0, ARGV[7])) do
   answers[#answers + 1] = call('GET', root .. 'd' .. id)
 end
 return { seq, answers }

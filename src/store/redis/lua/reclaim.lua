@@ -1,9 +1,9 @@
--- Ends lapsed claims. KEYS[2..]: the deliveries; ARGV[5..]: per item the fence, nonce and lapse that
+-- Ends lapsed claims. KEYS[2..]: the deliveries; ARGV[6..]: per item the fence, nonce and lapse that
 -- were seen, rev, fixed part, lane, body. Answers as spend; where there is no claim (any more), what is
 -- stored after a 2: the reply to this very reclaim may have been lost.
 local answers = {}
 for item = 2, #KEYS do
-  local key, at = KEYS[item], 5 + (item - 2) * 7
+  local key, at = KEYS[item], 6 + (item - 2) * 7
   local id = sub(key, #root + 2)
   local fence, nonce, lapse, rev = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local d = front(key)

@@ -1,8 +1,8 @@
--- Extends leases that still hold, lapsed or not. KEYS[2..]: the deliveries; ARGV[5..]: per item its
+-- Extends leases that still hold, lapsed or not. KEYS[2..]: the deliveries; ARGV[6..]: per item its
 -- fence and nonce. Per item: whether it is held.
 local answers = {}
 for item = 2, #KEYS do
-  local key, fence, nonce = KEYS[item], tonumber(ARGV[item * 2 + 1]), ARGV[item * 2 + 2]
+  local key, fence, nonce = KEYS[item], tonumber(ARGV[item * 2 + 2]), ARGV[item * 2 + 3]
   local d = front(key)
   local held = d and d.state == SENDING and d.fence == fence and d.nonce == nonce
   if held then

@@ -1,8 +1,8 @@
--- Writes under claims. KEYS[2..]: the deliveries; ARGV[5..]: per item fence, nonce, rev, the fence that
+-- Writes under claims. KEYS[2..]: the deliveries; ARGV[6..]: per item fence, nonce, rev, the fence that
 -- the next state names (0: none), fixed part, lane, body. Answers as spend.
 local answers = {}
 for item = 2, #KEYS do
-  local key, at = KEYS[item], 5 + (item - 2) * 7
+  local key, at = KEYS[item], 6 + (item - 2) * 7
   local id = sub(key, #root + 2)
   local fence, nonce, rev, named = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local d = front(key)

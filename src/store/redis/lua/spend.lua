@@ -1,8 +1,8 @@
--- Records that a call is about to be made. KEYS[2..]: the deliveries; ARGV[5..]: per item its fence,
+-- Records that a call is about to be made. KEYS[2..]: the deliveries; ARGV[6..]: per item its fence,
 -- nonce and rev. Per item: 1 done, 2 stale, 3 gone, or the delivery that it has moved on to.
 local answers = {}
 for item = 2, #KEYS do
-  local key, at = KEYS[item], 5 + (item - 2) * 3
+  local key, at = KEYS[item], 6 + (item - 2) * 3
   local fence, nonce, rev = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2])
   local d = front(key)
   local answer = 1

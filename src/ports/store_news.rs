@@ -1,0 +1,31 @@
+//! What a store finds out about itself that an operator has to know.
+
+use belfry_domain::{NotificationId, UnixMs};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreNews {
+    /// A server has lost what another one acknowledged. What this node holds and has settled lately was
+    /// put back; `lost` are notifications that this node accepted and that are gone.
+    WentBack {
+        shard: u16,
+        since: UnixMs,
+        until: UnixMs,
+        /// Writes that are missing, those of all nodes together.
+        steps: u64,
+        lost: Vec<NotificationId>,
+    },
+    /// The store's clock and this node's differ by so much (milliseconds, positive: the store is ahead).
+    ClockSkew { ms: i64 },
+}
+
+/// Whoever is told. Must not block.
+pub trait StoreWatch: Send + Sync + 'static {
+    fn tell(&self, news: StoreNews);
+}
+
+/// Tells nobody.
+pub struct Unwatched;
+
+impl StoreWatch for Unwatched {
+    fn tell(&self, _news: StoreNews) {}
+}

@@ -1,0 +1,49 @@
+//! Texts in values: JSON, so that two versions side by side read each other's, packed with a dictionary
+//! that holds what all of them have in common.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Result, corrupt};
+use crate::ports::StoreError;
+
+/// Never changed: a new one gets a new mark beside it.
+const DICTIONARY: &[u8] = include_bytes!("../dictionary-1.json");
+const PLAIN: u8 = 0;
+const PACKED: u8 = 1;
+/// No text of ours unpacks to more (a request has at most 10 MiB of attachments).
+const MOST_UNPACKED: usize = 64 << 20;
+
+/// A text of ours, packed where that pays.
+pub fn pack(text: &[u8]) -> Vec<u8> {
+    let packed = lz4_flex::block::compress_with_dict(text, DICTIONARY);
+    if packed.len() + 4 >= text.len() {
+        return [&[PLAIN][..], text].concat();
+    }
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[PACKED][..], &length, &packed].concat()
+}
+
+pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    match bytes.split_first() {
+        Some((&PLAIN, text)) => Ok(text.to_vec()),
+        Some((&PACKED, rest)) => {
+            let (length, packed) = rest.split_first_chunk::<4>().ok_or_else(|| corrupt("a text"))?;
+            let length = u32::from_be_bytes(*length) as usize;
+            if length > MOST_UNPACKED {
+                return Err(corrupt("a text's length"));
+            }
+            lz4_flex::block::decompress_with_dict(packed, length, DICTIONARY).map_err(|_| corrupt("a text"))
+        }
+        _ => Err(corrupt("a text")),
+    }
+}
+
+pub fn packed_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(value).map_err(|_| StoreError::Corrupt("a record cannot be written".into()))?;
+    Ok(pack(&text))
+}
+
+pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(&unpack(bytes)?).map_err(|_| corrupt("a record"))
+}

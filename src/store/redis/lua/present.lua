@@ -1,0 +1,15 @@
+-- The nodes that take work, by when they were last heard of. ARGV[1]: the time or -1; ARGV[2]: a node;
+-- ARGV[3]: how long one counts; ARGV[4]: 0 where it leaves. Answers the time and the nodes.
+local call = redis.call
+local now = tonumber(ARGV[1])
+if now < 0 then
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+if ARGV[4] == '0' then
+  call('ZREM', KEYS[1], ARGV[2])
+else
+  call('ZADD', KEYS[1], now, ARGV[2])
+end
+call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]))
+return { now, call('ZRANGE', KEYS[1], 0, 255) }

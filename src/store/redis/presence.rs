@@ -1,0 +1,106 @@
+//! Which nodes there are, and which of them a shard is preferred by: two nodes that ask the same shard
+//! at once find little for each. What nobody has taken after a while anybody takes.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::answers;
+use super::codec::Result;
+use super::link::{Call, Need};
+use super::store::{RedisStore, signed};
+use belfry_domain::UnixMs;
+
+/// How often a node says that it is there.
+const EVERY: Duration = Duration::from_secs(1);
+/// A node that has not said so for so long is gone.
+const GONE: Duration = Duration::from_secs(4);
+/// Two clocks further apart than this are worth an alert.
+const SKEWED_MS: i64 = 5_000;
+
+/// So long something has been due when nodes take it that its shard is not preferred by.
+pub(super) const HELP_AFTER: Duration = Duration::from_secs(2);
+
+impl RedisStore {
+    /// Takes part in the sharing of shards under this name, until [`Self::leave`].
+    pub fn join(&self, node: &str) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tasks.spawn(stay(self.this.clone(), node.to_owned()));
+    }
+
+    /// Leaves what it prefers to the others.
+    ///
+    /// # Errors
+    /// [`crate::ports::StoreError`]; the others find out by themselves.
+    pub async fn leave(&self, node: &str) -> Result<()> {
+        self.say_present(node, false).await.map(drop)
+    }
+
+    async fn say_present(&self, node: &str, there: bool) -> Result<Vec<String>> {
+        let args = vec![
+            self.time_arg(),
+            node.as_bytes().to_vec(),
+            signed(GONE.as_millis().try_into().unwrap_or(i64::MAX)),
+            signed(i64::from(there)),
+        ];
+        let keys = vec![self.names.installation("nodes")];
+        let answer = self
+            .link
+            .run(Call { script: &self.scripts.present, keys, args, need: Need::Done, generation: None })
+            .await?;
+        let [now, nodes] = answers::parts(answer)?;
+        self.saw_time(UnixMs(answers::number(&now)?));
+        answers::list(nodes)?.into_iter().map(answers::text).collect()
+    }
+}
+
+async fn stay(store: Weak<RedisStore>, node: String) {
+    loop {
+        let Some(here) = store.upgrade() else { return };
+        // While the store is away everybody keeps what they had.
+        if let Ok(nodes) = here.say_present(&node, true).await {
+            for (shard, place) in (0..).zip(&here.shards) {
+                if place.prefer(preferred_by(shard, &nodes).is_none_or(|one| one == node)) {
+                    here.woken(shard);
+                }
+            }
+        }
+        let (clock, until) = (here.clock.clone(), here.clock.boot() + EVERY);
+        drop(here);
+        clock.sleep_until(until).await;
+    }
+}
+
+/// The same on all nodes, and moved only for the shards of a node that comes or goes.
+fn preferred_by(shard: u16, nodes: &[String]) -> Option<&str> {
+    let weight = |node: &&str| {
+        let mut hash = Sha256::new();
+        hash.update(shard.to_be_bytes());
+        hash.update(node.as_bytes());
+        hash.finalize()
+    };
+    nodes.iter().map(String::as_str).max_by_key(weight)
+}
+
+/// Whether two clocks so far apart (milliseconds) are worth an alert.
+pub(super) const fn is_skewed(ms: i64) -> bool {
+    ms.abs() > SKEWED_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preferred_by;
+
+    #[test]
+    fn a_node_that_goes_leaves_only_its_own_shards() {
+        let nodes: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
+        let before: Vec<_> = (0..16).map(|shard| preferred_by(shard, &nodes).unwrap()).collect();
+        let without: Vec<_> = (0..16).map(|shard| preferred_by(shard, &nodes[..2]).unwrap()).collect();
+        assert!(["a", "b", "c"].iter().all(|node| before.contains(node)), "{before:?}");
+        for (before, after) in before.iter().zip(&without) {
+            assert!(before == after || *before == "c", "{before} to {after}");
+        }
+        assert_eq!(preferred_by(0, &[]), None);
+    }
+}

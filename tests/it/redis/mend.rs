@@ -1,0 +1,161 @@
+//! A server that has lost what it acknowledged: its last save stands, and what came after is gone.
+
+use std::sync::{Arc, Mutex};
+
+use belfry::ports::deliveries::{Accepted, Written};
+use belfry::ports::store_news::{StoreNews, StoreWatch};
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::Link;
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+use belfry_domain::State;
+use belfry_domain::delivery::StateName;
+
+use super::Server;
+use crate::contract::fixture::{LEASE_MS, ask, ended, id_of, intent, queued};
+use crate::contract::harness::{Harness, ManualClock};
+
+#[derive(Default)]
+struct Told(Mutex<Vec<StoreNews>>);
+
+impl StoreWatch for Told {
+    fn tell(&self, news: StoreNews) {
+        self.0.lock().unwrap().push(news);
+    }
+}
+
+struct Site {
+    server: Server,
+    clock: Arc<ManualClock>,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self { server: Server::plain(), clock: ManualClock::new() }
+    }
+
+    /// One more node.
+    fn node(&self) -> (Harness, Arc<Told>) {
+        let told = Arc::new(Told::default());
+        let link = Link::to(&self.server.url()).unwrap();
+        let clocks = Clocks { node: self.clock.clone(), store: StoreClock::Own(self.clock.clone()) };
+        let store = RedisStore::new(link, Names::new("belfry".into(), 1), clocks, told.clone());
+        (Harness::over(store, &self.clock), told)
+    }
+
+    fn save(&self) {
+        let saved: String = self.server.ask(&["SAVE"]);
+        assert_eq!(saved, "OK");
+    }
+
+    /// What came after the save is gone.
+    fn go_back(&mut self) {
+        self.server.kill();
+        self.server.start_again();
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_was_lost_stands_again_under_its_token() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    let (other, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    let claim = node.claim(1).await;
+    site.go_back();
+    assert!(node.renew(&claim).await);
+    assert!(other.claims(ask(2, 10)).await.claims.is_empty());
+    let next = ended(&node, &claim.delivery, State::Accepted);
+    assert_eq!(node.settle(&claim, &next).await, Written::Done);
+    assert_eq!(other.stored(&next).await, next);
+}
+
+#[tokio::test]
+async fn a_lost_spent_mark_is_put_back_so_that_its_lapse_is_unknown_and_not_another_call() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    let claim = node.claim(1).await;
+    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
+    site.go_back();
+    let stored = node.stored(&claim.delivery).await;
+    assert!(stored.spent);
+    assert_eq!((stored.rev, stored.state), (claim.delivery.rev + 1, claim.delivery.state));
+    node.clock.step(LEASE_MS);
+    let (other, _) = site.node();
+    assert_eq!(other.store.held(10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lost_settle_is_put_back() {
+    let mut site = Site::new();
+    let (node, told) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    let done = node.finish(1, State::Accepted).await;
+    site.go_back();
+    assert_eq!(node.stored(&done).await, done);
+    assert_eq!(node.record("k").await.unwrap().state(), StateName::Accepted);
+    assert!(node.claims(ask(2, 10)).await.claims.is_empty());
+    // Nothing of it was lost for good, and it was told once.
+    let told = told.0.lock().unwrap().clone();
+    assert!(matches!(&told[..], [StoreNews::WentBack { lost, .. }] if lost.is_empty()), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_accept_that_was_lost_is_named() {
+    let mut site = Site::new();
+    let (node, told) = site.node();
+    node.create(intent(&node, "kept")).await;
+    site.save();
+    node.create(intent(&node, "lost")).await;
+    site.go_back();
+    assert!(node.record("kept").await.is_some());
+    let told = told.0.lock().unwrap().clone();
+    let [StoreNews::WentBack { lost, .. }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(lost[..], [id_of("lost")]);
+    // Whoever repeats it brings it back.
+    assert!(matches!(node.accept(intent(&node, "lost")).await, Accepted::Created));
+}
+
+#[tokio::test]
+async fn fences_go_above_all_that_were_seen() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    node.create(intent(&node, "l")).await;
+    site.save();
+    let mut highest = 0;
+    for nonce in 0..4 {
+        for claim in node.claims(ask(nonce, 10)).await.claims {
+            highest = highest.max(claim.token.fence);
+            assert_eq!(node.settle(&claim, &queued(&node, &claim.delivery)).await, Written::Done);
+        }
+    }
+    site.go_back();
+    assert!(node.record("k").await.is_some());
+    let (other, _) = site.node();
+    let claims = other.claims(ask(9, 10)).await.claims;
+    assert_eq!(claims.len(), 2);
+    assert!(claims.iter().all(|claim| claim.token.fence > highest), "{claims:?}");
+}
+
+#[tokio::test]
+async fn whoever_saw_more_mends_again() {
+    let mut site = Site::new();
+    let (first, _) = site.node();
+    let (second, told) = site.node();
+    first.create(intent(&first, "k")).await;
+    site.save();
+    first.create(intent(&first, "a")).await;
+    for key in ["b", "c", "d"] {
+        second.create(intent(&second, key)).await;
+    }
+    site.go_back();
+    assert!(first.record("a").await.is_none());
+    assert!(second.record("b").await.is_none());
+    let told = told.0.lock().unwrap().clone();
+    let [StoreNews::WentBack { lost, .. }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(lost[..], ["b", "c", "d"].map(id_of));
+}
