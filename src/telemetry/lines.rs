@@ -75,14 +75,16 @@ pub(super) fn write(fact: &Fact) {
         Fact::ReloadRefused { problem } => {
             error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
         }
-        Fact::HttpAnswered { route, method, status, took } => {
-            let took_ms = millis(*took);
-            if *status >= 500 {
-                warn!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
-            } else {
-                debug!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
-            }
-        }
+        Fact::HttpAnswered { route, method, status, took } => answered(route, method, *status, *took),
+    }
+}
+
+fn answered(route: &str, method: &str, status: u16, took: Duration) {
+    let took_ms = millis(took);
+    if status >= 500 {
+        warn!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
+    } else {
+        debug!(target: HTTP, fact = "http_answered", route, method, status, took_ms, "answered");
     }
 }
 

@@ -201,13 +201,7 @@ impl Metrics {
             Fact::StoreRecovered => {
                 all.store_up.set(1);
             }
-            Fact::Store(StoreNews::WentBack { lost, .. }) => {
-                all.went_back.inc();
-                all.lost.inc_by(lost.len() as u64);
-            }
-            Fact::Store(StoreNews::ClockSkew { ms }) => {
-                all.skew.set(*ms);
-            }
+            Fact::Store(news) => self.store_news(news),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
@@ -216,16 +210,28 @@ impl Metrics {
             }
             // A page that answers says as much.
             Fact::Started(_) | Fact::EndAsked { .. } | Fact::Draining { .. } | Fact::Stopped { .. } => {}
-            Fact::Reloaded => {
-                all.reloads.get_or_create(&[("result", "done".into())]).inc();
-            }
-            Fact::ReloadRefused { problem: _ } => {
-                all.reloads.get_or_create(&[("result", "refused".into())]).inc();
-            }
+            Fact::Reloaded => self.reload("done"),
+            Fact::ReloadRefused { problem: _ } => self.reload("refused"),
             Fact::HttpAnswered { route, method: verb, status: code, took } => {
                 let labels = [("route", (*route).into()), ("method", method(verb)), ("status", status(*code))];
                 all.http_took.get_or_create(&[labels[0].clone()]).observe(took.as_secs_f64());
                 all.http.get_or_create(&labels).inc();
+            }
+        }
+    }
+
+    fn reload(&self, result: &'static str) {
+        self.families.reloads.get_or_create(&[("result", result.into())]).inc();
+    }
+
+    fn store_news(&self, news: &StoreNews) {
+        match news {
+            StoreNews::WentBack { lost, .. } => {
+                self.families.went_back.inc();
+                self.families.lost.inc_by(lost.len() as u64);
+            }
+            StoreNews::ClockSkew { ms } => {
+                self.families.skew.set(*ms);
             }
         }
     }

@@ -155,6 +155,17 @@ fn facts_are_counted_under_their_names() {
     ] {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
+    recorder.record(&Fact::StoreRecovered);
+    recorder.record(&Fact::CircuitClosed { provider: "main".into() });
+    let text = recorder.exposition();
+    assert_eq!(value(&text, "belfry_store_available").as_deref(), Some("1"));
+    assert_eq!(value(&text, "belfry_circuit_open{provider=\"main\"}").as_deref(), Some("0"));
+}
+
+#[test]
+fn what_a_store_finds_out_is_counted() {
+    let recorder = recorder();
+    let notification = NotificationId(key(1));
     let lost = vec![notification, notification];
     recorder.tell(StoreNews::WentBack { shard: 3, since: UnixMs(1), until: UnixMs(2), steps: 7, lost });
     recorder.tell(StoreNews::ClockSkew { ms: -6_000 });
@@ -166,11 +177,6 @@ fn facts_are_counted_under_their_names() {
     ] {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
-    recorder.record(&Fact::StoreRecovered);
-    recorder.record(&Fact::CircuitClosed { provider: "main".into() });
-    let text = recorder.exposition();
-    assert_eq!(value(&text, "belfry_store_available").as_deref(), Some("1"));
-    assert_eq!(value(&text, "belfry_circuit_open{provider=\"main\"}").as_deref(), Some("0"));
 }
 
 #[test]

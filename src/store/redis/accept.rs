@@ -76,13 +76,12 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError`]; some of the batch may be kept all the same: the same call again finds it.
     pub(super) async fn accept_all(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>> {
-        let mut position = self.positions(batch.len() as u64);
+        let positions = self.positions(batch.len() as u64)..;
         let mut places: Vec<(u16, Vec<usize>, Vec<Item>)> = Vec::new();
-        for (place, new) in batch.iter().enumerate() {
+        for (position, (place, new)) in positions.zip(batch.iter().enumerate()) {
             let id = new.notification.id;
             let waits = new.deliveries.iter().any(|one| one.state.waiting());
             let item = Item { id, values: NewValues::of(new)?, position, waits };
-            position += 1;
             let shard = self.names.shard_of(&id.0);
             match places.iter_mut().find(|(other, ..)| *other == shard) {
                 Some((_, indexes, items)) => {

@@ -90,10 +90,8 @@ impl Shard {
     pub fn led_by(&self, generation: u64) {
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
             let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = era.as_mut() {
-                if !known.ends_with(DOUBTED) {
-                    known.push_str(DOUBTED);
-                }
+            if let Some(known) = era.as_mut().filter(|known| !known.ends_with(DOUBTED)) {
+                known.push_str(DOUBTED);
             }
         }
     }

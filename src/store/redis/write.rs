@@ -19,6 +19,14 @@ struct Item {
     args: Vec<Vec<u8>>,
 }
 
+/// What a batch has for one shard, and where in the batch it stands.
+#[derive(Default)]
+struct Part {
+    places: Vec<usize>,
+    keys: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
+}
+
 impl RedisStore {
     pub(super) async fn renew_all(&self, claims: &[(DeliveryId, Token)]) -> Result<Vec<Renewed>> {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
@@ -154,15 +162,15 @@ impl RedisStore {
 
     /// Each item's answer, in the order of the batch; items of one shard share a call.
     async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<Value>> {
-        let mut by_shard: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>, Vec<Vec<u8>>)> = BTreeMap::new();
+        let mut by_shard: BTreeMap<u16, Part> = BTreeMap::new();
         let count = items.len();
         for (place, item) in items.into_iter().enumerate() {
-            let (places, keys, args) = by_shard.entry(self.names.shard_of(&item.id.0)).or_default();
-            places.push(place);
-            keys.push(self.names.delivery(item.id));
-            args.extend(item.args);
+            let part = by_shard.entry(self.names.shard_of(&item.id.0)).or_default();
+            part.places.push(place);
+            part.keys.push(self.names.delivery(item.id));
+            part.args.extend(item.args);
         }
-        let calls = by_shard.into_iter().map(|(shard, (places, keys, args))| async move {
+        let calls = by_shard.into_iter().map(|(shard, Part { places, keys, args })| async move {
             let answer = self.run(Ask { shard, script, keys, args, need }).await?;
             let [answers] = answer.try_into().map_err(|_| corrupt("an answer"))?;
             let answers = answers::list(answers)?;

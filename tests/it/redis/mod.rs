@@ -2,15 +2,23 @@
 //! link to them does when they falter.
 
 mod calls;
-pub mod cluster;
+mod cluster;
 mod durable;
 mod errors;
 mod following;
 mod link;
 mod mend;
+<<<<<<< HEAD
 pub mod sentinel;
 pub mod server;
 pub mod shared;
 pub mod valkey;
+=======
+mod sentinel;
+mod server;
+mod shared;
+mod valkey;
+>>>>>>> link
 
-pub use shared::shared;
+pub use server::Server;
+pub use shared::{shared, shared_cluster};

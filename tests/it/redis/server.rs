@@ -38,6 +38,8 @@ pub struct Options {
     /// Lines of its configuration, over nothing persisted and no protection.
     pub lines: Vec<String>,
     pub environment: Vec<(String, String)>,
+    /// Whether its clock can be stepped.
+    pub steppable: bool,
 }
 
 impl Default for Options {
@@ -49,11 +51,19 @@ impl Default for Options {
                 .map(str::to_owned)
                 .to_vec(),
             environment: Vec::new(),
+            steppable: false,
         }
     }
 }
 
 impl Options {
+    /// With a clock of its own, for [`Server::step_clock`]. For [`super::valkey`] only: libfaketime and the
+    /// jemalloc of Debian's Redis call each other without end.
+    #[must_use]
+    pub fn steppable(self) -> Self {
+        Self { steppable: true, ..self }
+    }
+
     /// With `line` at the end of its configuration, where it overrides what stood before.
     #[must_use]
     pub fn with(mut self, line: &str) -> Self {
@@ -107,7 +117,15 @@ impl Server {
             let start = format!("port {}\ndir {}\n", self.port, self.folder.path().display());
             fs::write(&config, start + &self.options.lines.join("\n") + "\n").unwrap();
         }
-        let mut watchdog = Command::new("sh")
+        let mut watchdog = Command::new("sh");
+        if self.options.steppable {
+            self.step_clock(0);
+            watchdog
+                .env("LD_PRELOAD", fake_clock())
+                .env("FAKETIME_TIMESTAMP_FILE", self.folder.path().join("clock"))
+                .envs([("FAKETIME_NO_CACHE", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]);
+        }
+        let mut watchdog = watchdog
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(self.folder.path())
             .arg(&self.options.program)
@@ -184,6 +202,13 @@ impl Server {
         command.query(&mut self.try_connection()?)
     }
 
+    /// Sets its wall clock so many seconds off ours, at once; its monotonic clock goes on.
+    pub fn step_clock(&self, off: i64) {
+        let (file, fresh) = (self.folder.path().join("clock"), self.folder.path().join("clock.new"));
+        fs::write(&fresh, format!("{off:+}\n")).unwrap();
+        fs::rename(fresh, file).unwrap();
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(self.running.as_ref().expect("it runs").pid, signal).unwrap();
     }
@@ -201,6 +226,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Debian's libfaketime, on whatever machine.
+fn fake_clock() -> String {
+    let folders = fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
+    let library = folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|library| library.exists());
+    library.expect("libfaketime (Debian: faketime)").to_str().unwrap().to_owned()
 }
 
 /// Whether it runs: a zombie does not.
@@ -227,6 +259,22 @@ fn a_server_keeps_what_it_has_on_disk_over_a_kill_and_leaves_nothing_when_droppe
     drop(server);
     assert!(!lives(pid));
     assert!(!folder.exists());
+}
+
+#[test]
+fn a_server_s_clock_can_be_stepped_both_ways() {
+    let Some(options) = super::valkey::valkey() else { return };
+    let server = Server::start(options.steppable());
+    let time = || {
+        let [seconds, _]: [i64; 2] = server.ask(&["TIME"]);
+        seconds
+    };
+    let now = time();
+    server.step_clock(3_600);
+    // It looks at its clock once a turn of its loop.
+    until("it is an hour later", PATIENCE, || (time() >= now + 3_600).then_some(()));
+    server.step_clock(-3_600);
+    until("it is an hour earlier", PATIENCE, || (time() < now).then_some(()));
 }
 
 #[test]

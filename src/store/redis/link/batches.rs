@@ -182,7 +182,12 @@ fn wait_command(way: Way, wait: Duration) -> Cmd {
 
 /// Whether the wait was long enough.
 fn durable(waited: Option<Value>, marked: Option<Value>, way: Way) -> Result<(), Trouble> {
-    checked(marked.unwrap_or(Value::Nil))?;
+    match checked(marked.unwrap_or(Value::Nil)) {
+        Ok(_) => {}
+        // Its slot is on its way; whoever's own slot is not has run, and must not be sent after it.
+        Err(Trouble::Moved { .. } | Trouble::Ask | Trouble::TryAgain) => return Err(Trouble::NotDurable),
+        Err(trouble) => return Err(trouble),
+    }
     let waited = checked(waited.unwrap_or(Value::Nil))?;
     let enough = match (way, waited) {
         (Way::ByItself, _) => true,

@@ -121,15 +121,19 @@ impl Map {
     /// # Errors
     /// [`Trouble::NoServer`]: nobody, or nobody says.
     pub async fn holder(&self, key: &[u8], until: Instant) -> Result<Arc<Node>, Trouble> {
-        if let Some(node) = self.known().holder(key) {
+        if let Some(node) = self.known_holder(key) {
             return Ok(node);
         }
         let _one = timeout_at(until, self.looking.lock()).await.map_err(|_| Trouble::Late)?;
-        if let Some(node) = self.known().holder(key) {
+        if let Some(node) = self.known_holder(key) {
             return Ok(node);
         }
         self.look(until.min(Instant::now() + LOOK)).await?;
-        self.known().holder(key).ok_or(Trouble::NoServer)
+        self.known_holder(key).ok_or(Trouble::NoServer)
+    }
+
+    fn known_holder(&self, key: &[u8]) -> Option<Arc<Node>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).holder(key)
     }
 
     /// All primaries, looked for where none is known.
