@@ -88,7 +88,7 @@ pub fn in_redis() -> Harness {
 
 /// Three primaries: case 94.
 pub fn in_a_cluster() -> Harness {
-    in_redis_at(&crate::redis::shared::shared_cluster(), 16)
+    in_redis_at(&crate::redis::shared_cluster(), 16)
 }
 
 /// What is claimed comes in one order there, and not in one of several.

@@ -10,7 +10,7 @@ use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry_domain::State;
 use belfry_domain::delivery::StateName;
 
-use super::server::Server;
+use super::Server;
 use crate::contract::fixture::{LEASE_MS, ask, ended, id_of, intent, queued};
 use crate::contract::harness::{Harness, ManualClock};
 

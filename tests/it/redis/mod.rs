@@ -8,17 +8,10 @@ mod errors;
 mod following;
 mod link;
 mod mend;
-<<<<<<< HEAD
-pub mod sentinel;
-pub mod server;
-pub mod shared;
-pub mod valkey;
-=======
 mod sentinel;
 mod server;
 mod shared;
 mod valkey;
->>>>>>> link
 
 pub use server::Server;
 pub use shared::{shared, shared_cluster};
