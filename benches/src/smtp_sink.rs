@@ -1,18 +1,16 @@
 //! `smtp-sink` from Debian's postfix: takes every message and forgets it.
 
 use std::net::TcpListener;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+
+use crate::child::Server;
 
 pub(crate) struct Sink {
-    /// Killed when dropped.
-    _child: Child,
-    pub address: String,
+    server: Server,
 }
 
 impl Sink {
@@ -21,20 +19,17 @@ impl Sink {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("smtp-sink");
-        command.env("PATH", format!("{path}:/usr/sbin")).stdin(Stdio::null()).kill_on_drop(true);
+        command.env("PATH", format!("{path}:/usr/sbin"));
         if is_root() {
             // It gives up root, and will not start without being told for whom.
             command.args(["-u", "nobody"]);
         }
-        let child = command.arg(&address).arg("256").spawn().context("smtp-sink (Debian's postfix)")?;
-        let until = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(&address).await.is_err() {
-            if Instant::now() > until {
-                bail!("smtp-sink does not listen");
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(Self { _child: child, address })
+        let server = Server::start_at("smtp-sink", command.arg(&address).arg("256"), address.clone()).await;
+        Ok(Self { server: server.context("smtp-sink (Debian's postfix)")? })
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.server.address
     }
 
     /// Sends `messages` on one connection as fast as the protocol lets: each message's dot leaves

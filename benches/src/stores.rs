@@ -1,0 +1,135 @@
+//! Which store lies under what is measured, and where it lives. The one place here that names
+//! concrete stores.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use belfry::machine::MachineClock;
+use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::deliveries::Deliveries;
+use belfry::ports::outbox::OutboxMessages;
+use belfry::store::sqlite::SqliteStore;
+use tempfile::TempDir;
+
+use crate::redis_server::{Persistence, RedisServer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    Sqlite,
+    Redis,
+}
+
+impl FromStr for StoreKind {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "sqlite" => Ok(Self::Sqlite),
+            "redis" => Ok(Self::Redis),
+            other => bail!("no store is called {other}: sqlite or redis"),
+        }
+    }
+}
+
+impl StoreKind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Redis => "Redis",
+        }
+    }
+}
+
+/// One store, as each room sees it.
+pub(crate) struct Opened {
+    pub deliveries: Arc<dyn Deliveries>,
+    pub api_keys: Arc<dyn ApiKeys>,
+    pub installation: Arc<dyn Installation>,
+    pub outbox: Arc<dyn OutboxMessages>,
+    file: Option<Arc<SqliteStore>>,
+}
+
+impl Opened {
+    /// Opens what is at `at`: a file's path, or a Redis server's `redis://…`.
+    pub(crate) async fn at(kind: StoreKind, at: &str) -> Result<Self> {
+        match kind {
+            StoreKind::Sqlite => {
+                let store = SqliteStore::open(Path::new(at), Arc::new(MachineClock))?;
+                Ok(Self {
+                    deliveries: store.clone(),
+                    api_keys: store.clone(),
+                    installation: store.clone(),
+                    outbox: store.clone(),
+                    file: Some(store),
+                })
+            }
+            StoreKind::Redis => open_redis(at).await,
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some(store) = self.file {
+            store.close().await;
+        }
+    }
+}
+
+/// To be written with the store itself; until then nothing is measured on it.
+async fn open_redis(at: &str) -> Result<Opened> {
+    bail!("this build has no Redis store to measure at {at}: open it in open_redis, benches/src/stores.rs")
+}
+
+/// Whether a Redis key holds nothing but what search looks through.
+#[must_use]
+pub(crate) fn is_search_index(_key: &[u8]) -> Option<bool> {
+    // The store's own names of keys; `None`: this build has no Redis store.
+    None
+}
+
+/// Where one store lives while it is measured: a folder, and for Redis a server of its own.
+pub(crate) struct Place {
+    pub kind: StoreKind,
+    pub folder: TempDir,
+    pub redis: Option<RedisServer>,
+}
+
+impl Place {
+    pub(crate) async fn new(kind: StoreKind, persistence: Persistence) -> Result<Self> {
+        let folder = tempfile::tempdir_in(crate::child::target())?;
+        let redis = match kind {
+            StoreKind::Sqlite => None,
+            StoreKind::Redis => Some(RedisServer::start(persistence).await?),
+        };
+        Ok(Self { kind, folder, redis })
+    }
+
+    /// As [`Opened::at`] takes it.
+    pub(crate) fn at(&self) -> Result<String> {
+        match &self.redis {
+            Some(redis) => Ok(redis.url()),
+            None => Ok(self.folder.path().join("belfry.db").to_str().context("a path that is no text")?.to_owned()),
+        }
+    }
+
+    pub(crate) async fn open(&self) -> Result<Opened> {
+        Opened::at(self.kind, &self.at()?).await
+    }
+
+    /// The `[store]` of a configuration that uses it.
+    pub(crate) fn config(&self) -> Result<String> {
+        let at = self.at()?;
+        Ok(match self.kind {
+            StoreKind::Sqlite => format!("[store]\nkind = \"sqlite\"\n[store.sqlite]\npath = \"{at}\"\n"),
+            StoreKind::Redis => format!("[store]\nkind = \"redis\"\n[store.redis]\nurl = \"{at}\"\n"),
+        })
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        match self.redis {
+            Some(redis) => redis.stop().await,
+            None => Ok(()),
+        }
+    }
+}
