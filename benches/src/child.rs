@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The first admin key of every server that is measured.
 pub(crate) const KEY: &str = "bench-0123456789abcdef0123456789abcdef";
@@ -59,7 +59,7 @@ impl Server {
 
     /// Starts it and waits for a line that names its address.
     pub(crate) async fn start(name: &str, command: &mut Command) -> Result<Self> {
-        let mut own = Self::spawn(name, command.stdout(Stdio::piped()))?;
+        let mut own = Self::spawn(name, command.stdin(Stdio::null()).stdout(Stdio::piped()))?;
         let output = own.child.stdout.take().context("its output")?;
         let mut lines = BufReader::new(output).lines();
         own.address = tokio::time::timeout(PATIENCE, async {
@@ -77,29 +77,46 @@ impl Server {
         Ok(own)
     }
 
-    /// Starts it and waits until something listens at `address`.
+    /// Starts it and waits until it listens at `address`.
     pub(crate) async fn start_at(name: &str, command: &mut Command, address: String) -> Result<Self> {
-        let mut own = Self::spawn(name, command.stdout(Stdio::null()))?;
+        let mut own = Self::spawn(name, command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        own.listens(&address).await?;
         own.address = address;
-        let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(&own.address).await.is_err() {
-            if let Some(status) = own.child.try_wait()? {
-                bail!("{name} ended with {status}: see target/bench/{name}.log");
-            }
-            if Instant::now() > until {
-                bail!("{name} does not listen");
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
         Ok(own)
     }
 
-    fn spawn(name: &str, command: &mut Command) -> Result<Self> {
-        command.stdin(Stdio::null()).stderr(log(name)?).process_group(0);
+    /// Returns once something listens at `address`; fails where it ends before.
+    pub(crate) async fn listens(&mut self, address: &str) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(address).await.is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("it ended with {status} instead of listening: see target/bench/*.log");
+            }
+            if Instant::now() > until {
+                bail!("nothing listens at {address}");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    /// Starts it, and waits for nothing; what it reads and writes is the caller's to say.
+    pub(crate) fn spawn(name: &str, command: &mut Command) -> Result<Self> {
+        command.stderr(log(name)?).process_group(0);
         let child = command.spawn().with_context(|| format!("{command:?}"))?;
         let id = child.id().context("it has ended")?;
         let group = Pid::from_raw(i32::try_from(id)?).context("no pid")?;
         Ok(Self { child, group, gone: false, address: String::new() })
+    }
+
+    /// What it reads and what it says, once, where both were piped.
+    pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        Some((self.child.stdin.take()?, self.child.stdout.take()?))
+    }
+
+    /// What it says, once, where that was piped.
+    pub(crate) fn output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Resident memory in MiB.

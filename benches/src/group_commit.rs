@@ -16,7 +16,6 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::delivered::rate;
 use crate::plan::Plan;
 use crate::records::Shape;
 use crate::rows::{Report, Row};

@@ -107,7 +107,7 @@ pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
+fn content_length(head: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(head).ok()?;
     let found = text
         .lines()

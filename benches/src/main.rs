@@ -13,6 +13,7 @@ mod http_load;
 mod idle;
 mod node;
 mod parse_only;
+mod peers;
 mod plan;
 mod records;
 mod redis_server;
@@ -81,6 +82,9 @@ async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
             let (floor, goal) = if sink == "20 ms sink" { (1.2, 1.1) } else { (1.6, 1.4) };
             report.add([Row::absent(&format!("a delivery with three caps on, {sink}"), floor, goal, "caps")]);
         }
+    }
+    if plan.wants("peers") {
+        peers::measure(plan, report).await?;
     }
     for kind in kinds {
         if plan.wants("idle") {

@@ -34,6 +34,14 @@ impl FromStr for StoreKind {
 }
 
 impl StoreKind {
+    /// As an option names it.
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Redis => "redis",
+        }
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sqlite => "SQLite",
@@ -88,6 +96,14 @@ pub(crate) fn is_search_index(_key: &[u8]) -> Option<bool> {
     None
 }
 
+/// The `[store]` of a configuration that uses what is at `at`.
+pub(crate) fn config(kind: StoreKind, at: &str) -> String {
+    match kind {
+        StoreKind::Sqlite => format!("[store]\nkind = \"sqlite\"\n[store.sqlite]\npath = \"{at}\"\n"),
+        StoreKind::Redis => format!("[store]\nkind = \"redis\"\n[store.redis]\nurl = \"{at}\"\n"),
+    }
+}
+
 /// Where one store lives while it is measured: a folder, and for Redis a server of its own.
 pub(crate) struct Place {
     pub kind: StoreKind,
@@ -117,13 +133,8 @@ impl Place {
         Opened::at(self.kind, &self.at()?).await
     }
 
-    /// The `[store]` of a configuration that uses it.
     pub(crate) fn config(&self) -> Result<String> {
-        let at = self.at()?;
-        Ok(match self.kind {
-            StoreKind::Sqlite => format!("[store]\nkind = \"sqlite\"\n[store.sqlite]\npath = \"{at}\"\n"),
-            StoreKind::Redis => format!("[store]\nkind = \"redis\"\n[store.redis]\nurl = \"{at}\"\n"),
-        })
+        Ok(config(self.kind, &self.at()?))
     }
 
     pub(crate) async fn stop(self) -> Result<()> {

@@ -2,6 +2,7 @@
 //! uses it as it is, Belfry as a channel around it.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
@@ -16,6 +17,9 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+
+/// For one call, from connecting to the answer's head.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 type Connection = SendRequest<Full<Bytes>>;
 
@@ -39,6 +43,10 @@ impl Sender {
     }
 
     async fn answered(&self, body: Bytes) -> Result<StatusCode> {
+        tokio::time::timeout(PATIENCE, self.exchanged(body)).await?
+    }
+
+    async fn exchanged(&self, body: Bytes) -> Result<StatusCode> {
         let mut connection = self.connection().await?;
         let request = Request::post(self.path)
             .header(HOST, &self.address)

@@ -1,5 +1,5 @@
 //! What webhook-like messages are sent to: takes any POST, counts it, answers 204, and keeps
-//! nothing. As little work as can be, so that what is measured is the sender and what lies behind.
+//! nothing, on one thread.
 //!
 //! `POST /now` is answered at once, `POST /slow` after 20 ms, `GET /count` with how many came.
 
@@ -7,13 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::child::Server;
-use crate::http_load::{answer, content_length, head_end};
+use crate::http_load::{answer, head_end};
 
 pub(crate) const NOW: &str = "/now";
 pub(crate) const SLOW: &str = "/slow";
@@ -99,39 +106,33 @@ pub(crate) async fn listen(listener: TcpListener, watch: Option<Watch>) -> Resul
     }
 }
 
-async fn converse(mut stream: TcpStream, count: &AtomicUsize, watch: Option<&Watch>) -> Result<()> {
+async fn converse(stream: TcpStream, count: &AtomicUsize, watch: Option<&Watch>) -> Result<()> {
     stream.set_nodelay(true)?;
-    let mut buffer: Vec<u8> = Vec::with_capacity(8 * 1024);
-    loop {
-        let head = loop {
-            if let Some(end) = head_end(&buffer) {
-                break end;
-            }
-            if stream.read_buf(&mut buffer).await? == 0 {
-                return Ok(());
-            }
-        };
-        let whole = head + content_length(&buffer[..head]).unwrap_or(0);
-        ensure!(whole <= MOST_BYTES, "too long");
-        while buffer.len() < whole {
-            ensure!(stream.read_buf(&mut buffer).await? > 0, "cut off");
-        }
-        if buffer.starts_with(b"GET /count") {
+    let service = service_fn(|request| taken(request, count, watch));
+    Ok(http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service).await?)
+}
+
+async fn taken(
+    request: Request<Incoming>,
+    count: &AtomicUsize,
+    watch: Option<&Watch>,
+) -> Result<Response<Full<Bytes>>> {
+    let slow = match request.uri().path() {
+        "/count" => {
             let told = count.load(Ordering::Relaxed).to_string();
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{told}", told.len());
-            stream.write_all(answer.as_bytes()).await?;
-        } else {
-            count.fetch_add(1, Ordering::Relaxed);
-            if let Some(watch) = watch
-                && buffer[head..whole].windows(watch.mark.len()).any(|part| part == watch.mark)
-            {
-                watch.came.send(Instant::now()).await?;
-            }
-            if buffer.starts_with(b"POST /slow") {
-                tokio::time::sleep(SLOW_FOR).await;
-            }
-            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await?;
+            return Ok(Response::new(Full::new(Bytes::from(told))));
         }
-        buffer.drain(..whole);
+        path => path == SLOW,
+    };
+    let body = Limited::new(request.into_body(), MOST_BYTES).collect().await.map_err(|_| anyhow!("cut off"))?;
+    count.fetch_add(1, Ordering::Relaxed);
+    if let Some(watch) = watch
+        && body.to_bytes().windows(watch.mark.len()).any(|part| part == watch.mark)
+    {
+        watch.came.send(Instant::now()).await?;
     }
+    if slow {
+        tokio::time::sleep(SLOW_FOR).await;
+    }
+    Ok(Response::builder().status(StatusCode::NO_CONTENT).body(Full::default())?)
 }
