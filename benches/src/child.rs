@@ -130,15 +130,18 @@ impl Server {
 
     /// Processor time, user and system, of it and all of its group, so far.
     pub(crate) fn busy(&self) -> Result<Duration> {
-        let mut ticks = 0;
+        let mut all = Duration::ZERO;
         for entry in fs::read_dir("/proc")? {
             let path = entry?.path();
             let numeric = path.file_name().and_then(|name| name.to_str()).is_some_and(|it| it.parse::<u32>().is_ok());
             // Whatever ends while we look is not one of those we measure.
             let Some(stat) = numeric.then(|| fs::read_to_string(path.join("stat")).ok()).flatten() else { continue };
-            ticks += ticks_of(&stat, self.group.as_raw_nonzero().get()).unwrap_or(0);
+            let (group, busy) = group_and_busy(&stat).unwrap_or_default();
+            if group == self.group.as_raw_nonzero().get() {
+                all += busy;
+            }
         }
-        Ok(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second()))
+        Ok(all)
     }
 
     /// Asks it to end by itself, and waits until it has; after that its group is killed.
@@ -170,14 +173,21 @@ impl Drop for Server {
     }
 }
 
-/// User and system time in clock ticks of a process of this group, in the text of its `stat`.
-fn ticks_of(stat: &str, group: i32) -> Option<u64> {
+/// Processor time of this program so far.
+pub(crate) fn own_busy() -> Result<Duration> {
+    let (_, busy) = group_and_busy(&fs::read_to_string("/proc/self/stat")?).context("/proc/self/stat")?;
+    Ok(busy)
+}
+
+/// The group of a process, and its user and system time, from the text of its `stat`.
+fn group_and_busy(stat: &str) -> Option<(i32, Duration)> {
     // The name in brackets may hold anything; after it: state, ppid, pgrp, …
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let in_group: i32 = fields.nth(2)?.parse().ok()?;
+    let group = fields.nth(2)?.parse().ok()?;
     let user: u64 = fields.nth(8)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
-    (in_group == group).then_some(user + system)
+    let ticks = user + system;
+    Some((group, Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())))
 }
 
 /// `127.0.0.1:port` in a line of output.

@@ -113,11 +113,7 @@ pub(crate) fn rate(count: usize, since: Instant) -> f64 {
 }
 
 /// Accepts the numbered ones, in as large calls as there are, eight at a time.
-pub(crate) async fn fill(
-    store: &Arc<dyn Deliveries>,
-    shape: Shape,
-    numbers: std::ops::Range<usize>,
-) -> Result<()> {
+pub(crate) async fn fill(store: &Arc<dyn Deliveries>, shape: Shape, numbers: std::ops::Range<usize>) -> Result<()> {
     let mut filling = JoinSet::new();
     for from in numbers.clone().step_by(MOST_ITEMS) {
         let to = numbers.end.min(from + MOST_ITEMS);

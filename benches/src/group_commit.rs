@@ -45,7 +45,8 @@ async fn ours() -> Result<f64> {
     let folder = tempfile::tempdir_in(crate::child::target())?;
     let clock = Arc::new(MachineClock);
     let store = SqliteStore::open(&folder.path().join("belfry.db"), clock.clone())?;
-    let planned: Vec<_> = (0..ITEMS).map(|number| Shape::mail("outbox").in_a_month().planned(number, clock.now())).collect();
+    let planned: Vec<_> =
+        (0..ITEMS).map(|number| Shape::mail("outbox").in_a_month().planned(number, clock.now())).collect();
     let mut shares: Vec<Vec<_>> = (0..CALLERS).map(|_| Vec::new()).collect();
     for (at, one) in planned.into_iter().enumerate() {
         shares[at % CALLERS].push(one);

@@ -7,8 +7,10 @@
 
 mod accept;
 mod child;
+mod code;
 mod delivered;
 mod group_commit;
+mod growth;
 mod http_load;
 mod idle;
 mod node;
@@ -60,7 +62,7 @@ fn main() -> Result<()> {
 }
 
 async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
-    // What §SQLite's rows ask for is measured on SQLite whatever lies under the others.
+    // What is asked of SQLite is measured on SQLite whatever lies under the others.
     let kinds: &[StoreKind] = match plan.store {
         StoreKind::Sqlite => &[StoreKind::Sqlite],
         StoreKind::Redis => &[StoreKind::Sqlite, StoreKind::Redis],
@@ -80,8 +82,11 @@ async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
         webhook::measure(plan, report).await?;
         for sink in ["20 ms sink", "instant sink"] {
             let (floor, goal) = if sink == "20 ms sink" { (1.2, 1.1) } else { (1.6, 1.4) };
-            report.add([Row::absent(&format!("a delivery with three caps on, {sink}"), floor, goal, "caps")]);
+            report.add([Row::absent(&format!("a delivery with three caps on, {sink}"), floor, goal, "not built")]);
         }
+    }
+    if plan.wants("code") {
+        code::measure(plan, report).await?;
     }
     if plan.wants("peers") {
         peers::measure(plan, report).await?;
@@ -90,6 +95,9 @@ async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
         if plan.wants("idle") {
             idle::measure(plan, *kind, report).await?;
         }
+    }
+    if plan.wants("growth") {
+        growth::measure(plan, report).await?;
     }
     Ok(())
 }

@@ -27,7 +27,8 @@ pub(crate) struct Row {
     /// One of each round: ours, and the baseline's (1 where the figure stands alone).
     pub rounds: Vec<(f64, f64)>,
     /// Why there is nothing to see.
-    pub absent: Option<String>,
+    #[serde(skip)]
+    pub absent: Option<&'static str>,
     pub note: Option<String>,
 }
 
@@ -66,9 +67,9 @@ impl Row {
         Self { floor: None, goal: None, ..Self::lower(what, unit, 0.0, 0.0) }
     }
 
-    /// A row that this build has nothing to show for.
-    pub(crate) fn absent(what: &str, floor: f64, goal: f64, why: &str) -> Self {
-        Self { absent: Some(why.to_owned()), ..Self::lower(what, "", floor, goal) }
+    /// A row that has nothing to show: `not built`, or why it was not measured.
+    pub(crate) fn absent(what: &str, floor: f64, goal: f64, why: &'static str) -> Self {
+        Self { absent: Some(why), ..Self::lower(what, "", floor, goal) }
     }
 
     pub(crate) fn beside(self, baseline: &str) -> Self {
@@ -107,8 +108,10 @@ impl Row {
             Better::Higher => self.ratio() >= mark,
             Better::Lower => self.ratio() <= mark,
         };
+        if let Some(why) = self.absent {
+            return why;
+        }
         match (self.floor, self.goal) {
-            _ if self.absent.is_some() => "not built",
             (Some(floor), Some(goal)) => match (reaches(floor), reaches(goal)) {
                 (_, true) => "met",
                 (true, false) => "floor met",
@@ -199,7 +202,6 @@ fn line(row: &Row) -> String {
     let shown = |value: Option<f64>, digits: usize| value.map_or_else(|| "–".to_owned(), |it| format!("{it:.digits$}"));
     let mark = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |it| format!("{it:.3}"));
     let name = row.baseline.as_ref().map_or_else(|| row.what.clone(), |other| format!("{} ÷ {other}", row.what));
-    let said = [row.absent.as_deref(), row.note.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("; ");
     format!(
         "{name:<64} {:>10} {:>10} {:>8} {:>7} {:>7}  {}{}{}",
         shown(judged.ours, 1),
@@ -209,7 +211,7 @@ fn line(row: &Row) -> String {
         mark(row.goal),
         judged.verdict,
         if row.unit.is_empty() { String::new() } else { format!(" ({})", row.unit) },
-        if said.is_empty() { said } else { format!(": {said}") },
+        row.note.as_ref().map_or_else(String::new, |note| format!(": {note}")),
     )
 }
 

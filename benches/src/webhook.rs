@@ -37,9 +37,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     ];
     let orders = [Order::SendThenRecord, Order::RecordThenSend];
     for _ in 0..plan.rounds {
-        for (at, (path, calls, messages)) in [(NOW, FEW, plan.sized(40_000)), (SLOW, MANY, plan.sized(20_000))]
-            .into_iter()
-            .enumerate()
+        for (at, (path, calls, messages)) in
+            [(NOW, FEW, plan.sized(40_000)), (SLOW, MANY, plan.sized(20_000))].into_iter().enumerate()
         {
             let other = bare(&sink, path, calls, messages).await?;
             for (order, row) in orders.into_iter().zip(&mut rows[at * 2..]) {

@@ -1,0 +1,75 @@
+//! What a Redis server holds, key by key.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use crate::redis_server::RedisServer;
+use crate::stores::is_search_index;
+
+const PER_TRIP: usize = 5_000;
+/// Fifteen days, in milliseconds.
+const EXPIRY: usize = 15 * 86_400_000;
+
+/// Bytes by what keys are for.
+pub(super) struct Kinds {
+    /// By their names without whatever numbers them.
+    pub by_name: BTreeMap<String, f64>,
+    /// In keys that only search needs; none where nobody knows which those are.
+    pub search: Option<f64>,
+}
+
+/// One plain key with an expiry for each: what one would remember keys with otherwise.
+pub(super) async fn plain(server: &RedisServer, count: usize) -> Result<()> {
+    let mut connection = server.connect().await?;
+    for from in (0..count).step_by(PER_TRIP) {
+        let mut trip = redis::pipe();
+        for number in from..count.min(from + PER_TRIP) {
+            trip.cmd("SET").arg(format!("seen:{number:024x}")).arg(1).arg("PX").arg(EXPIRY).ignore();
+        }
+        trip.query_async::<()>(&mut connection).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn kinds(server: &RedisServer) -> Result<Kinds> {
+    let mut connection = server.connect().await?;
+    let mut kinds = Kinds { by_name: BTreeMap::new(), search: None };
+    let mut cursor = 0_u64;
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("COUNT").arg(PER_TRIP);
+        let (next, keys): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
+        let mut trip = redis::pipe();
+        for key in &keys {
+            trip.cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0);
+        }
+        // A key that expired meanwhile has no size.
+        let sizes: Vec<Option<f64>> =
+            if keys.is_empty() { Vec::new() } else { trip.query_async(&mut connection).await? };
+        for (key, bytes) in keys.iter().zip(sizes) {
+            let bytes = bytes.unwrap_or_default();
+            *kinds.by_name.entry(nameless(key)).or_default() += bytes;
+            if let Some(search) = is_search_index(key) {
+                *kinds.search.get_or_insert_default() += if search { bytes } else { 0.0 };
+            }
+        }
+        cursor = next;
+        if cursor == 0 {
+            return Ok(kinds);
+        }
+    }
+}
+
+/// A key's name with `#` for every word that has a digit in it, or is no text.
+fn nameless(key: &[u8]) -> String {
+    let text = String::from_utf8_lossy(key);
+    let mut name = String::new();
+    for word in text.split_inclusive(|letter: char| !letter.is_alphanumeric()) {
+        let stem = word.trim_end_matches(|letter: char| !letter.is_alphanumeric());
+        let named = stem.chars().all(|letter| letter.is_ascii_alphabetic());
+        name.push_str(if named { stem } else { "#" });
+        name.push_str(&word[stem.len()..]);
+    }
+    name
+}
