@@ -236,3 +236,30 @@ const fn civil(days: i64) -> (i64, i64, i64) {
     let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
     (year, month, day)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ratio_decides() {
+        let row = |better: fn(&str, &'static str, f64, f64) -> Row, ratios: &[f64]| {
+            let rounds = ratios.iter().map(|ratio| (*ratio * 10.0, 10.0)).collect();
+            Row { rounds, ..better("it", "s", 2.0, 1.5) }.verdict()
+        };
+        assert_eq!(row(Row::lower, &[9.0, 1.4, 1.2]), "met");
+        assert_eq!(row(Row::lower, &[1.9, 1.8, 0.1]), "floor met");
+        assert_eq!(row(Row::lower, &[2.1]), "MISSED");
+        assert_eq!(row(Row::higher, &[1.4]), "MISSED");
+        let lower_goal = Row { rounds: vec![(3.0, 1.0)], ..Row::higher("it", "s", 2.0, 4.0) };
+        assert_eq!(lower_goal.verdict(), "floor met");
+        assert_eq!(Row::absent("caps", 1.2, 1.1, "not built").verdict(), "not built");
+        assert_eq!(Row::told("it", "s").alone([1.0]).verdict(), "told");
+        assert_eq!(Row::lower("it", "s", 2.0, 1.5).verdict(), "MISSED", "without a round nothing is met");
+    }
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!([civil(0), civil(11_016), civil(20_787)], [(1970, 1, 1), (2000, 2, 29), (2026, 11, 30)]);
+    }
+}

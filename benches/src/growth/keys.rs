@@ -63,7 +63,7 @@ pub(super) async fn kinds(server: &RedisServer) -> Result<Kinds> {
 
 /// A key's name with `#` for every word that has a digit in it, or is no text.
 fn nameless(key: &[u8]) -> String {
-    let text = String::from_utf8_lossy(key);
+    let text: String = key.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '0' }).collect();
     let mut name = String::new();
     for word in text.split_inclusive(|letter: char| !letter.is_alphanumeric()) {
         let stem = word.trim_end_matches(|letter: char| !letter.is_alphanumeric());
@@ -72,4 +72,42 @@ fn nameless(key: &[u8]) -> String {
         name.push_str(&word[stem.len()..]);
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis_server::{Persistence, RedisServer};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_of_ours_tells_what_plain_keys_cost_and_reads_them_back() {
+        let mut server = RedisServer::start(Persistence::Nothing).await.unwrap();
+        let empty = server.told().await.unwrap();
+        plain(&server, 100_000).await.unwrap();
+        let full = server.told().await.unwrap();
+        let each = (full.kept - empty.kept) / 100_000.0;
+        assert!((80.0..200.0).contains(&each), "{each} bytes for a key");
+        assert!(full.busy > empty.busy);
+        let kinds = kinds(&server).await.unwrap();
+        assert_eq!(kinds.by_name.keys().collect::<Vec<_>>(), ["seen:#"]);
+        assert!(kinds.by_name["seen:#"] > 50.0 * 100_000.0);
+        assert!(server.reload().await.unwrap().as_secs_f64() > 0.0);
+        let again = server.told().await.unwrap();
+        assert!(again.kept > 80.0 * 100_000.0, "{again:?}");
+        server.empty().await.unwrap();
+        assert!(server.told().await.unwrap().kept < again.kept / 2.0);
+        server.stop().await.unwrap();
+    }
+
+    #[test]
+    fn names_lose_their_numbers() {
+        for (key, name) in [
+            (&b"blf:{3}:rec:5f0c1a"[..], "blf:{#}:rec:#"),
+            (b"seen:000000000000000000000001", "seen:#"),
+            (b"blf:due:main/high", "blf:due:main/high"),
+            (b"t:\xff\x01\x02", "t:#"),
+        ] {
+            assert_eq!(nameless(key), name);
+        }
+    }
 }

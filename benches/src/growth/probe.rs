@@ -74,7 +74,10 @@ impl<'a> Prober<'a> {
             let store = self.store.clone();
             loop_over(all, CALLERS, move |one| {
                 let store = store.clone();
-                async move { Ok(drop(store.accept(vec![one]).await?)) }
+                async move {
+                    store.accept(vec![one]).await?;
+                    Ok(())
+                }
             })
             .await?;
             let accepted = self.busy().await?;

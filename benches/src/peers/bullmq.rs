@@ -12,20 +12,30 @@ use crate::smtp::CONNECTIONS;
 /// How many workers it has, and how many jobs each has in hand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
-    pub goal: Goal,
-    pub workers: usize,
-    pub concurrency: usize,
+    goal: Goal,
+    workers: usize,
+    concurrency: usize,
+    /// To the mail server, of all workers together.
+    connections: usize,
 }
 
-/// What is tried before the first round.
+/// What is tried before the first round, the likeliest first.
 pub(super) fn tunings(goal: Goal) -> Vec<Tuning> {
-    let workers = [1, 2].into_iter();
-    workers.flat_map(|workers| [50, 100, 200].map(|concurrency| Tuning { goal, workers, concurrency })).collect()
+    let connections: &[usize] = if goal == Goal::Smtp { &[CONNECTIONS, 4 * CONNECTIONS] } else { &[0] };
+    let mut all = Vec::new();
+    for workers in [1, 2] {
+        for concurrency in [100, 50, 200] {
+            all.extend(connections.iter().map(|&connections| Tuning { goal, workers, concurrency, connections }));
+        }
+    }
+    all
 }
 
 impl Tuning {
     pub(super) fn told(&self) -> String {
-        format!("{} worker(s), {} jobs at once in each", self.workers, self.concurrency)
+        let Self { workers, concurrency, connections, .. } = self;
+        let mail = if self.goal == Goal::Smtp { format!(", {connections} connections") } else { String::new() };
+        format!("{workers} worker(s), {concurrency} jobs at once in each{mail}")
     }
 }
 
@@ -37,7 +47,7 @@ pub(super) async fn run(arena: &Arena, tuning: Tuning, items: usize) -> Result<R
         match tuning.goal {
             Goal::Http => worker.args(["http", arena.http.address()]),
             Goal::Smtp => {
-                let connections = CONNECTIONS.div_ceil(tuning.workers).to_string();
+                let connections = tuning.connections.div_ceil(tuning.workers).to_string();
                 worker.args(["smtp", arena.smtp.address(), &connections])
             }
         };
