@@ -75,7 +75,7 @@ pub struct TemplateView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {
-    #[schema(pattern = "^dlv_[0-9a-f]{24}$", examples("dlv_aaac935c72d410964c9d5c2b"))]
+    #[schema(pattern = "^dlv_[0-9a-f]{24}$", examples("dlv_a442935c72d410964c9d5c2b"))]
     pub id: String,
     pub notification: String,
     #[schema(value_type = closed_sets::Channel)]

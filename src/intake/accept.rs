@@ -229,12 +229,12 @@ impl Intake {
 
 impl Known {
     fn is_same(&self, print: &Fingerprint) -> bool {
-        let whole = match self {
-            Self::Created(asked) => &asked.fingerprint.whole,
-            Self::Record(record) => &record.notification.fingerprint.whole,
-            Self::Tombstone(tombstone, _) => &tombstone.fingerprint,
-        };
-        *whole == print.whole
+        match self {
+            Self::Created(asked) => asked.fingerprint.whole == print.whole,
+            Self::Record(record) => record.notification.fingerprint.whole == print.whole,
+            // Older files kept all of it.
+            Self::Tombstone(tombstone, _) => tombstone.fingerprint.starts_with(print.short()),
+        }
     }
 
     fn differing(&self, print: &Fingerprint) -> Vec<String> {

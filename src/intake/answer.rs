@@ -48,7 +48,7 @@ pub struct Receipt {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReceiptDelivery {
-    #[schema(pattern = "^dlv_[0-9a-f]{24}$", examples("dlv_aaac935c72d410964c9d5c2b"))]
+    #[schema(pattern = "^dlv_[0-9a-f]{24}$", examples("dlv_a442935c72d410964c9d5c2b"))]
     pub id: String,
     pub channel: String,
     pub state: String,

@@ -1,4 +1,5 @@
 //! Stores: implementations of the ports.
 
+mod due;
 pub mod redis;
 pub mod sqlite;

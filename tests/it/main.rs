@@ -12,6 +12,7 @@ mod http;
 mod kill;
 mod outbox;
 mod peers;
+mod redis;
 mod sim;
 mod smtp;
 mod templates;

@@ -210,11 +210,15 @@ impl NotificationId {
 }
 
 impl DeliveryId {
-    /// `slot` names the address within the notification (`to`, `cc/0`), never the address itself.
+    /// `slot` names the address within the notification (`to`, `cc/0`), never the address itself. The
+    /// first four digits are the notification's own, so that a store that spreads notifications knows
+    /// where a delivery is from its id alone.
     #[must_use]
     pub fn of(notification: NotificationId, channel: &str, slot: &str) -> Self {
         let parts: [&[u8]; 3] = [notification.0.as_bytes(), channel.as_bytes(), slot.as_bytes()];
-        Self(child_key(KeyKind::Delivery, &parts))
+        let mut key = child_key(KeyKind::Delivery, &parts);
+        key.0[..2].copy_from_slice(&notification.0.0[..2]);
+        Self(key)
     }
 
     /// The key of one deliberate sending: every attempt within it carries the same one.
@@ -236,8 +240,8 @@ mod tests {
         let unique = NotificationId::unique("default", "live", "receipt", "order-42/receipt");
         assert_eq!(unique.to_string(), "ntf_0d8958b06ade174b15403b33");
         let delivery = DeliveryId::of(id, "email", "to");
-        assert_eq!(delivery.to_string(), "dlv_aaac935c72d410964c9d5c2b");
-        assert_eq!(delivery.send_key(1).to_string(), "3b2788844b202c4191698694");
+        assert_eq!(delivery.to_string(), "dlv_a442935c72d410964c9d5c2b");
+        assert_eq!(delivery.send_key(1).to_string(), "bb4cb2588897dad972ffb75e");
     }
 
     #[test]

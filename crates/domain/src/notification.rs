@@ -74,6 +74,12 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
+    /// The first 32 of the hex digits: what a tombstone keeps. 128 bits of a keyed hash.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.whole.get(..32).unwrap_or(&self.whole)
+    }
+
     /// Pointers whose parts differ, are new, or are gone.
     #[must_use]
     pub fn differing(&self, other: &Self) -> Vec<String> {
@@ -93,7 +99,7 @@ impl Fingerprint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
     pub id: NotificationId,
-    /// Hex HMAC-SHA256 of the canonical JSON.
+    /// [`Fingerprint::short`].
     pub fingerprint: String,
     pub state: StateName,
     pub remembered_until: UnixMs,

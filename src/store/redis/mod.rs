@@ -1,4 +1,26 @@
 //! The store on Redis: one machine, Sentinel or Cluster, shared by several nodes.
+//!
+//! A notification's record, its deliveries, their place in the due index and its tombstone share a
+//! shard, and a shard has one slot, so that every verb is one script on one slot. Scripts compare and
+//! write; what a record says is read by Belfry alone.
 
+mod accept;
+mod admin;
+mod answers;
+mod claim;
+mod codec;
+mod collapse;
+pub mod keys;
 pub mod link;
+mod outbox;
+mod ports;
+mod purge;
+mod read;
 pub mod script;
+mod scripts;
+mod search;
+mod shard;
+mod store;
+mod write;
+
+pub use store::{RedisStore, StoreClock};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belfry_domain::UnixMs;
 
 use super::core::{Core, Result};
-use super::due::DueSignal;
+use crate::store::due::DueSignal;
 use super::read::Reads;
 use super::store::{Shell, Store};
 use super::writer::Answered;

@@ -7,7 +7,7 @@
 mod accept;
 mod claim;
 mod core;
-mod due;
+
 mod errors;
 mod file;
 mod inline;

@@ -72,7 +72,7 @@ impl Core {
 
     fn bury(&mut self, over: &Over, ask: PurgeAsk) -> Result<()> {
         if over.remembered_until > ask.now.0 {
-            let fingerprint = Print(rows::notification(&over.body)?.fingerprint.whole);
+            let fingerprint = Print(rows::notification(&over.body)?.fingerprint.short().to_owned());
             self.conn.prepare_cached(sql::ADD_TOMBSTONE)?.execute(params![
                 notification_key(&over.id),
                 fingerprint,

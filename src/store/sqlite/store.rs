@@ -8,7 +8,7 @@ use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::accept::NewRows;
 use super::core::{Core, Result};
-use super::due::DueSignal;
+use crate::store::due::DueSignal;
 use super::read::Reads;
 use super::write::{NextRow, ReclaimRow, SettleRow};
 use super::writer::Answered::{self, Committed, OnDisk};

@@ -9,7 +9,7 @@ use belfry_domain::UnixMs;
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::{Core, Result};
-use super::due::DueSignal;
+use crate::store::due::DueSignal;
 use super::file::DatabaseFile;
 use super::read::Reads;
 use super::reader::{self, Read, Reader};

@@ -1,7 +1,7 @@
 //! A fresh store and the clock it goes by.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +9,9 @@ use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::outbox::OutboxMessages;
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::Link;
+use belfry::store::redis::{RedisStore, StoreClock};
 use belfry::store::sqlite::{InlineStore, SqliteStore};
 use belfry_domain::UnixMs;
 use tempfile::TempDir;
@@ -76,4 +79,23 @@ pub fn in_a_file() -> Harness {
     let place = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&place.path().join("belfry.db"), clock.clone()).unwrap();
     Harness { store, clock, _place: Some(place) }
+}
+
+pub fn in_redis() -> Harness {
+    in_redis_of(16)
+}
+
+/// What is claimed comes in one order there, and not in one of several.
+pub fn in_one_shard() -> Harness {
+    in_redis_of(1)
+}
+
+/// Under names of its own on a server that all tests share.
+fn in_redis_of(shards: u16) -> Harness {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let clock = ManualClock::new();
+    let prefix = format!("t{}", NEXT.fetch_add(1, Ordering::SeqCst));
+    let link = Link::to(&crate::redis::shared()).unwrap();
+    let names = Names::new(prefix, shards);
+    Harness { store: RedisStore::new(link, names, clock.clone(), StoreClock::Own(clock.clone())), clock, _place: None }
 }

@@ -19,6 +19,27 @@ macro_rules! on_every_store {
         mod in_a_file {
             $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_a_file()).await; })+
         }
+
+        mod in_redis {
+            $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_redis()).await; })+
+        }
     };
 }
-pub(crate) use on_every_store;
+
+/// The same for tests of an order: what is spread over several shards has one in each of them.
+macro_rules! on_every_store_of_one_shard {
+    ($($name:ident),+ $(,)?) => {
+        mod in_memory {
+            $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_memory()).await; })+
+        }
+
+        mod in_a_file {
+            $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_a_file()).await; })+
+        }
+
+        mod in_one_shard {
+            $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_one_shard()).await; })+
+        }
+    };
+}
+pub(crate) use {on_every_store, on_every_store_of_one_shard};

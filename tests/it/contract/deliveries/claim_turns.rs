@@ -5,9 +5,9 @@ use belfry_domain::State;
 
 use crate::contract::fixture::{ask, due_in, ended, intent_of};
 use crate::contract::harness::Harness;
-use crate::contract::on_every_store;
+use crate::contract::on_every_store_of_one_shard;
 
-on_every_store!(
+on_every_store_of_one_shard!(
     tenants_take_turns_within_a_claim,
     tenants_take_turns_from_claim_to_claim,
     within_a_tenant_the_longest_due_goes_first,

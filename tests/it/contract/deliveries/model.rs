@@ -278,7 +278,7 @@ impl Model {
             if notification.remembered_until > ask.now {
                 let tombstone = Tombstone {
                     id: notification.id,
-                    fingerprint: notification.fingerprint.whole.clone(),
+                    fingerprint: notification.fingerprint.short().to_owned(),
                     state: kept.record.state(),
                     remembered_until: notification.remembered_until,
                 };

@@ -1,0 +1,266 @@
+//! Claims over all shards: which of them to ask, for how much, in which order.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use belfry_domain::{DeliveryId, Lane, Priority, State, UnixMs};
+
+use super::answers;
+use super::codec::{self, Result, corrupt};
+use super::link::Need;
+use super::shard::Heard;
+use super::store::{Ask, RedisStore, decimal};
+use crate::ports::deliveries::{Claim, ClaimAsk, Claims, CollapseGroup, MOST_ITEMS, Token};
+
+/// A claim takes no further delivery once what it has read is so large.
+const MOST_BYTES: u64 = 256 << 10;
+
+/// What one call may still get.
+struct Left {
+    room: usize,
+    lanes: Vec<(Lane, usize)>,
+    providers: HashMap<String, usize>,
+}
+
+/// A part of what is left, for one shard.
+struct Share {
+    room: usize,
+    /// The lane's place in the ask, its most, its provider's most.
+    lanes: Vec<(usize, usize, usize)>,
+}
+
+/// What one shard gave.
+struct Given {
+    shard: u16,
+    claims: Vec<(Claim, Option<CollapseGroup>)>,
+}
+
+impl Left {
+    fn of(ask: &ClaimAsk) -> Self {
+        let mut providers: HashMap<String, usize> = HashMap::new();
+        for (lane, most) in &ask.lanes {
+            let largest = providers.entry(lane.provider.clone()).or_default();
+            *largest = (*largest).max(usize::from(*most));
+        }
+        Self {
+            room: if ask.alone { 1 } else { MOST_ITEMS },
+            lanes: ask.lanes.iter().map(|(lane, most)| (lane.clone(), usize::from(*most))).collect(),
+            providers,
+        }
+    }
+
+    fn of_lane(&self, place: usize) -> usize {
+        let (lane, most) = &self.lanes[place];
+        (*most).min(self.providers[&lane.provider]).min(self.room)
+    }
+
+    /// Nothing of anything.
+    fn none(&self) -> Share {
+        Share { room: 0, lanes: (0..self.lanes.len()).map(|place| (place, 0, 0)).collect() }
+    }
+
+    fn takes(&mut self, claims: &[(Claim, Option<CollapseGroup>)]) {
+        for (claim, _) in claims {
+            let lane = &claim.delivery.lane;
+            self.room = self.room.saturating_sub(1);
+            if let Some((_, most)) = self.lanes.iter_mut().find(|(other, _)| other == lane) {
+                *most = most.saturating_sub(1);
+            }
+            if let Some(most) = self.providers.get_mut(&lane.provider) {
+                *most = most.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Part `at` of `parts` of what is left in the lanes of `among`.
+    fn share(&self, among: &[usize], at: usize, parts: usize) -> Share {
+        let part = |whole: usize| whole / parts + usize::from(at < whole % parts);
+        // The others are asked for nothing, only when they are due.
+        let lanes = self.lanes.iter().enumerate().map(|(place, (lane, most))| {
+            let most = if among.contains(&place) { part(*most) } else { 0 };
+            (place, most, part(self.providers[&lane.provider]))
+        });
+        Share { room: part(self.room), lanes: lanes.collect() }
+    }
+
+    /// How many shards can be asked at once for at least one each.
+    fn spread(&self, among: &[usize]) -> usize {
+        among.iter().map(|place| self.of_lane(*place)).max().unwrap_or(0)
+    }
+}
+
+impl RedisStore {
+    pub(super) async fn claim_over_shards(&self, ask: &ClaimAsk) -> Result<Claims> {
+        let mut left = Left::of(ask);
+        let mut claims = Vec::new();
+        if self.asked_before(&ask.worker, ask.nonce) {
+            let none = left.none();
+            for given in self.ask_shards(ask, (0..self.names.shards()).map(|shard| (shard, &none)), true).await? {
+                claims.extend(given.claims);
+            }
+        }
+        if claims.is_empty() {
+            let urgent = |place: &usize| ask.lanes[*place].0.priority == Priority::High;
+            let (high, rest): (Vec<usize>, Vec<usize>) = (0..ask.lanes.len()).partition(urgent);
+            let everything: Vec<usize> = (0..ask.lanes.len()).collect();
+            if self.candidates(ask, &everything, &[]).len() <= 1 {
+                self.claim_among(ask, &everything, &mut left, &mut claims).await?;
+            } else {
+                // What is urgent in any shard comes before what is not in another.
+                self.claim_among(ask, &high, &mut left, &mut claims).await?;
+                self.claim_among(ask, &rest, &mut left, &mut claims).await?;
+            }
+        }
+        let unheard = |shard: &u16| {
+            let shard = &self.shards[usize::from(*shard)];
+            ask.lanes.iter().any(|(lane, most)| *most == 0 && shard.heard(lane, ask.alone) == Heard::Nothing)
+        };
+        let none = left.none();
+        self.ask_shards(ask, (0..self.names.shards()).filter(unheard).map(|shard| (shard, &none)), false).await?;
+        let place = |claim: &Claim| ask.lanes.iter().position(|(lane, _)| *lane == claim.delivery.lane);
+        claims.sort_by_key(|(claim, _)| place(claim));
+        let claims = self.with_newest(claims).await?;
+        Ok(Claims { claims, next_due: self.next_due(ask) })
+    }
+
+    /// Shards that may have something due in these lanes; those that surely have it first, each group
+    /// from where the last claim stopped.
+    fn candidates(&self, ask: &ClaimAsk, among: &[usize], but: &[u16]) -> Vec<(u16, bool)> {
+        let now = self.now();
+        let start = self.turn.load(Ordering::Relaxed);
+        let count = self.shards.len();
+        let mut found = Vec::new();
+        for step in 0..count {
+            let at = (start + step) % count;
+            let shard = u16::try_from(at).unwrap_or(u16::MAX);
+            if but.contains(&shard) {
+                continue;
+            }
+            let heard: Vec<Heard> =
+                among.iter().map(|place| self.shards[at].heard(&ask.lanes[*place].0, ask.alone)).collect();
+            if heard.iter().any(|heard| heard.may_be_due(now)) {
+                found.push((shard, heard.iter().any(|heard| heard.is_due(now))));
+            }
+        }
+        found.sort_by_key(|(_, sure)| !sure);
+        found
+    }
+
+    async fn claim_among(
+        &self,
+        ask: &ClaimAsk,
+        among: &[usize],
+        left: &mut Left,
+        claims: &mut Vec<(Claim, Option<CollapseGroup>)>,
+    ) -> Result<()> {
+        let mut done = Vec::new();
+        loop {
+            let open: Vec<usize> = among.iter().copied().filter(|place| left.of_lane(*place) > 0).collect();
+            let candidates = self.candidates(ask, &open, &done);
+            let spread = left.spread(&open);
+            let Some((first, sure)) = candidates.first().copied().filter(|_| spread > 0) else { return Ok(()) };
+            // A shard with much to do gives all that is wanted in one call. What may be anywhere is
+            // asked for everywhere at once, so that no two can give more than is wanted together.
+            let asked: Vec<u16> =
+                if sure { vec![first] } else { candidates.iter().map(|(shard, _)| *shard).take(spread).collect() };
+            let shares: Vec<Share> = (0..asked.len()).map(|at| left.share(&open, at, asked.len())).collect();
+            let given = self.ask_shards(ask, asked.iter().copied().zip(&shares), false).await?;
+            for one in given {
+                left.takes(&one.claims);
+                if sure {
+                    // It gave what it has, or what it may in one call.
+                    done.push(one.shard);
+                    self.turn.store(usize::from(one.shard) + 1, Ordering::Relaxed);
+                }
+                claims.extend(one.claims);
+            }
+        }
+    }
+
+    async fn ask_shards<'a>(
+        &self,
+        ask: &ClaimAsk,
+        shares: impl Iterator<Item = (u16, &'a Share)>,
+        again: bool,
+    ) -> Result<Vec<Given>> {
+        let calls = shares.map(|(shard, share)| self.ask_shard(ask, shard, share, again));
+        futures::future::try_join_all(calls).await
+    }
+
+    async fn ask_shard(&self, ask: &ClaimAsk, shard: u16, share: &Share, again: bool) -> Result<Given> {
+        let mut args = vec![
+            codec::worker_name(&ask.worker)?.to_vec(),
+            ask.nonce.to_be_bytes().to_vec(),
+            if ask.alone { b"a".to_vec() } else { b"n".to_vec() },
+            decimal(share.room as u64),
+            decimal(MOST_BYTES),
+            b"0".to_vec(),
+            decimal(u64::from(again)),
+        ];
+        for (place, most, of_provider) in &share.lanes {
+            let lane = &ask.lanes[*place].0;
+            args.extend([lane.to_string().into_bytes(), decimal(*most as u64)]);
+            args.extend([lane.provider.clone().into_bytes(), decimal(*of_provider as u64)]);
+        }
+        let woken = self.shards[usize::from(shard)].woken();
+        let script = &self.scripts.claim;
+        let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
+        let [now, claims, heads] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        self.saw_time(UnixMs(answers::number(&now)?));
+        let mut heard = Vec::new();
+        for ((place, ..), head) in share.lanes.iter().zip(answers::list(heads)?) {
+            let head = answers::score(&head)?.map_or(Heard::Empty, |due| Heard::DueAt(UnixMs(due)));
+            heard.push(((ask.lanes[*place].0.clone(), ask.alone), head));
+        }
+        self.shards[usize::from(shard)].hear(woken, heard.into_iter());
+        let claims = answers::list(claims)?.into_iter().map(|one| claimed(one, ask.nonce)).collect::<Result<_>>()?;
+        Ok(Given { shard, claims })
+    }
+
+    async fn with_newest(&self, claims: Vec<(Claim, Option<CollapseGroup>)>) -> Result<Vec<Claim>> {
+        let groups: Vec<String> = claims.iter().filter_map(|(_, group)| Some(group.as_ref()?.group.clone())).collect();
+        let newest = if groups.is_empty() { HashMap::new() } else { self.newest(groups).await? };
+        let with = |(mut claim, group): (Claim, Option<CollapseGroup>)| {
+            claim.newest_version = group.and_then(|group| newest.get(&group.group).copied());
+            claim
+        };
+        Ok(claims.into_iter().map(with).collect())
+    }
+
+    /// Of the lanes in which no shard has something due already.
+    fn next_due(&self, ask: &ClaimAsk) -> Option<UnixMs> {
+        let now = self.now();
+        let of_lane = |lane: &Lane| {
+            let heard: Vec<Heard> = self.shards.iter().map(|shard| shard.heard(lane, ask.alone)).collect();
+            if heard.iter().any(|heard| heard.may_be_due(now)) {
+                return None;
+            }
+            let due = |heard: &Heard| if let Heard::DueAt(at) = heard { Some(*at) } else { None };
+            heard.iter().filter_map(due).min()
+        };
+        ask.lanes.iter().filter_map(|(lane, _)| of_lane(lane)).min()
+    }
+}
+
+fn claimed(value: redis::Value, nonce: u64) -> Result<(Claim, Option<CollapseGroup>)> {
+    let [id, fence, delivery, record] = answers::parts(value)?;
+    let fence = u64::try_from(answers::number(&fence)?).map_err(|_| corrupt("a fence"))?;
+    let mut value = codec::read_delivery(&answers::bytes(delivery)?)?;
+    let record = codec::read_notification(&answers::bytes(record)?)?;
+    if value.delivery.state.waiting() {
+        // As it was read; the script has claimed it since.
+        value.delivery.rev += 1;
+    }
+    value.delivery.state = State::Sending { fence };
+    if value.delivery.id != DeliveryId(codec::key_of(&answers::bytes(id)?)?) {
+        return Err(corrupt("a delivery's id"));
+    }
+    let claim = Claim {
+        delivery: value.delivery,
+        notification: record.notification,
+        inputs: record.inputs,
+        token: Token { fence, nonce },
+        newest_version: None,
+    };
+    Ok((claim, value.collapse))
+}

@@ -1,0 +1,481 @@
+//! Values as they stand in Redis: a head of fixed length that scripts read and write, then texts that
+//! only Belfry reads. The heads' layouts are those of `lua/common.lua` and `lua/record.lua`.
+//!
+//! Texts are JSON, so that two versions side by side read each other's, and packed with a dictionary
+//! that holds what all of them have in common.
+
+use belfry_domain::delivery::StateName;
+use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, State, UnixMs};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::ports::StoreError;
+use crate::ports::deliveries::{CollapseGroup, NewNotification, Token};
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Never changed: a new one gets a new mark beside it.
+const DICTIONARY: &[u8] = include_bytes!("dictionary-1.json");
+const PLAIN: u8 = 0;
+const PACKED: u8 = 1;
+/// No text of ours unpacks to more (a request has at most 10 MiB of attachments).
+const MOST_UNPACKED: usize = 64 << 20;
+
+const ALONE: u8 = 1;
+const SPENT: u8 = 2;
+const HELD_ALONE: u8 = 4;
+const RECEIPT: u8 = 8;
+
+/// Bytes of a worker's name in a claim.
+pub const WORKER: usize = 24;
+
+const D_HEAD: usize = 113;
+const N_HEAD: usize = 78;
+/// What a script puts in front of a new notification: position and ordinal.
+const N_GIVEN: usize = 12;
+/// And of a new delivery: the position.
+const D_GIVEN: usize = 7;
+const ENTRY: usize = 7;
+
+/// By how finished they are, so that the lowest of several is their notification's. Stored: a new state
+/// gets a new number, and none ever changes.
+const CODES: [StateName; 14] = [
+    StateName::Scheduled,
+    StateName::Deferred,
+    StateName::Queued,
+    StateName::Sending,
+    StateName::Parked,
+    StateName::Unknown,
+    StateName::Failed,
+    StateName::Bounced,
+    StateName::Expired,
+    StateName::Suppressed,
+    StateName::Cancelled,
+    StateName::Superseded,
+    StateName::Accepted,
+    StateName::Delivered,
+];
+
+#[must_use]
+pub fn state_code(state: StateName) -> u8 {
+    let at = CODES.iter().position(|one| *one == state).unwrap_or_default();
+    u8::try_from(at).unwrap_or_default()
+}
+
+pub fn state_of(code: u8) -> Result<StateName> {
+    CODES.get(usize::from(code)).copied().ok_or_else(|| corrupt("a state"))
+}
+
+pub fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("{what} in Redis is not as it was written"))
+}
+
+/// A text of ours, packed where that pays.
+pub fn pack(text: &[u8]) -> Vec<u8> {
+    let packed = lz4_flex::block::compress_with_dict(text, DICTIONARY);
+    if packed.len() + 4 >= text.len() {
+        return [&[PLAIN][..], text].concat();
+    }
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[PACKED][..], &length, &packed].concat()
+}
+
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    match bytes.split_first() {
+        Some((&PLAIN, text)) => Ok(text.to_vec()),
+        Some((&PACKED, rest)) => {
+            let (length, packed) = rest.split_first_chunk::<4>().ok_or_else(|| corrupt("a text"))?;
+            let length = u32::from_be_bytes(*length) as usize;
+            if length > MOST_UNPACKED {
+                return Err(corrupt("a text's length"));
+            }
+            lz4_flex::block::decompress_with_dict(packed, length, DICTIONARY).map_err(|_| corrupt("a text"))
+        }
+        _ => Err(corrupt("a text")),
+    }
+}
+
+fn packed_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(value).map_err(|_| StoreError::Corrupt("a record cannot be written".into()))?;
+    Ok(pack(&text))
+}
+
+fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(&unpack(bytes)?).map_err(|_| corrupt("a record"))
+}
+
+/// A number in six bytes; below zero is none.
+fn six(value: u64) -> [u8; 6] {
+    let [_, _, rest @ ..] = value.min((1 << 48) - 1).to_be_bytes();
+    rest
+}
+
+fn at(time: Option<UnixMs>) -> [u8; 6] {
+    six(time.map_or(0, |time| u64::try_from(time.0).unwrap_or(0)))
+}
+
+/// Reads a head from its front.
+struct Head<'a>(&'a [u8]);
+
+impl<'a> Head<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| corrupt("a head"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, count: usize) -> Result<u64> {
+        Ok(self.bytes(count)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    fn length(&mut self) -> Result<usize> {
+        Ok(self.number(4)? as usize)
+    }
+
+    fn time(&mut self) -> Result<UnixMs> {
+        Ok(UnixMs(self.number(6)?.cast_signed()))
+    }
+
+    fn key(&mut self) -> Result<Key> {
+        let bytes = self.bytes(12)?.try_into().map_err(|_| corrupt("an id"))?;
+        Ok(Key::from_bytes(bytes))
+    }
+}
+
+pub fn key_of(bytes: &[u8]) -> Result<Key> {
+    Head(bytes).key()
+}
+
+/// A worker's name at its fixed length.
+pub fn worker_name(name: &str) -> Result<[u8; WORKER]> {
+    let mut bytes = [0; WORKER];
+    let Some(room) = bytes.get_mut(..name.len()) else {
+        return Err(StoreError::Unavailable(format!("a worker's name has at most {WORKER} bytes")));
+    };
+    room.copy_from_slice(name.as_bytes());
+    Ok(bytes)
+}
+
+/// A delivery's state and times as its script needs them: `put.lua`.
+pub fn fixed(delivery: &Delivery) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    out.extend([state_code(delivery.state.name()), flags(delivery)]);
+    out.extend(at(delivery.ended_at));
+    out.extend(six(delivery.rev));
+    out.extend(six(lease_ms(delivery)));
+    out.extend(at(Some(delivery.due_at)));
+    out.extend(at(receipt(delivery)));
+    out
+}
+
+pub fn body(delivery: &Delivery) -> Result<Vec<u8>> {
+    packed_json(delivery)
+}
+
+fn lease_ms(delivery: &Delivery) -> u64 {
+    u64::try_from(delivery.lease.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Until when a receipt is waited for.
+fn receipt(delivery: &Delivery) -> Option<UnixMs> {
+    delivery.receipt_until.filter(|_| delivery.ended_at.is_none() && delivery.state == State::Accepted)
+}
+
+fn flags(delivery: &Delivery) -> u8 {
+    let mut flags = 0;
+    for (set, flag) in
+        [(delivery.claim_alone(), ALONE), (delivery.spent, SPENT), (receipt(delivery).is_some(), RECEIPT)]
+    {
+        flags |= if set { flag } else { 0 };
+    }
+    flags
+}
+
+/// A new delivery's value, less the position in front.
+fn new_delivery(delivery: &Delivery, slot: u8, group: Option<&CollapseGroup>) -> Result<Vec<u8>> {
+    let lane = delivery.lane.to_string();
+    let collapse = group.map(collapse).unwrap_or_default();
+    let mut out = Vec::with_capacity(512);
+    out.extend([state_code(delivery.state.name()), flags(delivery)]);
+    out.extend(at(delivery.ended_at));
+    out.extend(six(delivery.rev));
+    // No claim yet: fence, nonce, lapse, worker.
+    out.extend([0; 6 + 8 + 6 + WORKER]);
+    out.extend(six(lease_ms(delivery)));
+    out.extend(at(Some(delivery.due_at)));
+    // No settle yet.
+    out.extend([0; 6 + 8 + 6]);
+    out.push(slot);
+    out.extend(delivery.notification.0.as_bytes());
+    for text in [delivery.tenant.as_bytes(), &collapse, lane.as_bytes()] {
+        let length = u8::try_from(text.len());
+        out.push(length.map_err(|_| StoreError::Unavailable("a tenant, lane or collapse group is too long".into()))?);
+    }
+    debug_assert_eq!(out.len() + D_GIVEN, D_HEAD);
+    out.extend(delivery.tenant.as_bytes());
+    out.extend(collapse);
+    out.extend(lane.as_bytes());
+    out.extend(body(delivery)?);
+    Ok(out)
+}
+
+/// Version first, at a length of its own.
+fn collapse(group: &CollapseGroup) -> Vec<u8> {
+    [version_text(group.version).as_bytes(), group.group.as_bytes()].concat()
+}
+
+/// A version as a text that sorts like it.
+pub fn version_text(version: i64) -> String {
+    format!("{:016x}", version.cast_unsigned() ^ (1 << 63))
+}
+
+pub fn version_of(text: &[u8]) -> Result<i64> {
+    let text = std::str::from_utf8(text).map_err(|_| corrupt("a version"))?;
+    let bits = u64::from_str_radix(text, 16).map_err(|_| corrupt("a version"))?;
+    Ok((bits ^ (1 << 63)).cast_signed())
+}
+
+/// A new notification, as `accept.lua` takes it.
+pub struct NewValues {
+    /// Less position and ordinal in front.
+    pub notification: Vec<u8>,
+    pub deliveries: Vec<(DeliveryId, Vec<u8>)>,
+}
+
+impl NewValues {
+    /// # Errors
+    /// [`StoreError`] where something is longer than a value can say.
+    pub fn of(item: &NewNotification) -> Result<Self> {
+        let count = u8::try_from(item.deliveries.len())
+            .map_err(|_| StoreError::Unavailable(format!("{} deliveries are too many", item.deliveries.len())))?;
+        let deliveries = (0..count)
+            .zip(&item.deliveries)
+            .map(|(slot, delivery)| {
+                let group = item.collapse_groups.get(usize::from(slot)).and_then(Option::as_ref);
+                Ok((delivery.id, new_delivery(delivery, slot, group)?))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { notification: new_notification(item, count)?, deliveries })
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.notification.len() + self.deliveries.iter().map(|(_, value)| value.len() + 24).sum::<usize>()
+    }
+}
+
+fn new_notification(item: &NewNotification, count: u8) -> Result<Vec<u8>> {
+    let notification = &item.notification;
+    let ends: Option<Vec<UnixMs>> = item.deliveries.iter().map(|one| one.ended_at).collect();
+    let states = item.deliveries.iter().map(|one| one.state.name());
+    let held = states.clone().any(|state| matches!(state, StateName::Failed | StateName::Parked));
+    let entries = entries(item);
+    let record = packed_json(notification)?;
+    let inputs = pack(item.inputs.as_bytes());
+    let mut out = Vec::with_capacity(N_HEAD + record.len() + inputs.len() + 64);
+    out.extend([states.map(state_code).min().unwrap_or_default(), u8::from(held), count]);
+    out.extend([0; 4]);
+    out.extend(at(Some(notification.remembered_until)));
+    out.extend(six(notification.keep_content_ms));
+    out.extend(at(ends.and_then(|ends| ends.into_iter().max())));
+    out.push(u8::try_from(entries.len()).unwrap_or(u8::MAX));
+    for text in [&record, &inputs] {
+        let length = u32::try_from(text.len());
+        out.extend(length.map_err(|_| StoreError::Unavailable("a text is too long".into()))?.to_be_bytes());
+    }
+    out.extend(print(&notification.fingerprint.whole)?);
+    debug_assert_eq!(out.len() + N_GIVEN, N_HEAD);
+    entries.iter().for_each(|entry| out.extend(entry));
+    item.deliveries.iter().for_each(|one| out.extend(one.id.0.as_bytes()));
+    out.extend(record);
+    out.extend(inputs);
+    Ok(out)
+}
+
+/// A fingerprint's 32 bytes.
+fn print(hex: &str) -> Result<[u8; 32]> {
+    let unreadable = || StoreError::Unavailable("a fingerprint has 64 hex digits".into());
+    let mut print = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return Err(unreadable());
+    }
+    for (at, byte) in print.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).map_err(|_| unreadable())?;
+    }
+    Ok(print)
+}
+
+/// What an index entry is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Owner,
+    Reference,
+    Group,
+    Address,
+    State,
+}
+
+impl Kind {
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Owner => b'o',
+            Self::Reference => b'r',
+            Self::Group => b'g',
+            Self::Address => b'a',
+            Self::State => b's',
+        }
+    }
+}
+
+/// 48 bits: what is found by it is compared again.
+#[must_use]
+pub fn index_hash(kind: Kind, parts: &[&str]) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update([kind.code()]);
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize()[..6].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// The entry of an owner's records in one of the rare states: as `index_state` in `record.lua` has it.
+#[must_use]
+pub fn state_hash(owner: u64, state: StateName) -> u64 {
+    (owner + (u64::from(state_code(state)) + 1) * 2_654_435_761) % (1 << 48)
+}
+
+/// The owner's entry is the first.
+fn entries(item: &NewNotification) -> Vec<[u8; ENTRY]> {
+    let notification = &item.notification;
+    let owner = [notification.tenant.as_str(), notification.environment.as_str()];
+    let of = |kind: Kind, value: &str| {
+        let parts: &[&str] = if kind == Kind::Owner { &owner } else { &[owner[0], owner[1], value] };
+        let mut entry = [kind.code(); ENTRY];
+        entry[1..].copy_from_slice(&six(index_hash(kind, parts)));
+        entry
+    };
+    let mut entries = vec![of(Kind::Owner, "")];
+    entries.extend(notification.reference.as_deref().map(|it| of(Kind::Reference, it)));
+    entries.extend(notification.group.as_deref().map(|it| of(Kind::Group, it)));
+    for delivery in &item.deliveries {
+        let entry = of(Kind::Address, &delivery.address_hash);
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+/// A notification's value, read.
+pub struct NotificationValue {
+    pub state: StateName,
+    pub repeats: u32,
+    pub position: u64,
+    pub notification: Notification,
+    /// `None` once purged, or where the script left them out.
+    pub inputs: Option<String>,
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
+    let mut head = Head(value);
+    let position = head.number(7)?;
+    head.number(5)?;
+    let state = state_of(head.byte()?)?;
+    head.byte()?;
+    let count = usize::from(head.byte()?);
+    let repeats = u32::try_from(head.number(4)?).unwrap_or(u32::MAX);
+    head.bytes(6 + 6 + 6)?;
+    let entries = usize::from(head.byte()?);
+    let (record, inputs) = (head.length()?, head.length()?);
+    head.bytes(32 + entries * ENTRY + count * 12)?;
+    let notification = json(head.bytes(record)?)?;
+    let inputs = match (inputs, head.0) {
+        (0, _) | (_, []) => None,
+        (_, packed) => Some(String::from_utf8(unpack(packed)?).map_err(|_| corrupt("inputs"))?),
+    };
+    Ok(NotificationValue { state, repeats, position, notification, inputs })
+}
+
+/// A delivery's value, read.
+pub struct DeliveryValue {
+    pub delivery: Delivery,
+    pub collapse: Option<CollapseGroup>,
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_delivery(value: &[u8]) -> Result<DeliveryValue> {
+    let mut head = Head(value);
+    head.bytes(7)?;
+    let state = state_of(head.byte()?)?;
+    let flags = head.byte()?;
+    head.time()?;
+    let rev = head.number(6)?;
+    let fence = head.number(6)?;
+    head.bytes(8 + 6 + WORKER + 6 + 6 + 6 + 8 + 6 + 1 + 12)?;
+    let (tenant, collapse, lane) =
+        (usize::from(head.byte()?), usize::from(head.byte()?), usize::from(head.byte()?));
+    head.bytes(tenant)?;
+    let collapse = head.bytes(collapse)?;
+    head.bytes(lane)?;
+    let mut delivery: Delivery = json(head.0)?;
+    delivery.rev = rev;
+    delivery.spent = flags & SPENT != 0;
+    if state == StateName::Sending {
+        delivery.state = State::Sending { fence };
+    }
+    Ok(DeliveryValue { delivery, collapse: read_collapse(collapse)? })
+}
+
+fn read_collapse(bytes: &[u8]) -> Result<Option<CollapseGroup>> {
+    let Some((version, group)) = bytes.split_first_chunk::<16>() else { return Ok(None) };
+    let group = String::from_utf8(group.to_vec()).map_err(|_| corrupt("a collapse group"))?;
+    Ok(Some(CollapseGroup { group, version: version_of(version)? }))
+}
+
+/// A claim as a delivery's head has it.
+pub struct ClaimHead {
+    pub token: Token,
+    pub worker: String,
+    pub lapse: UnixMs,
+    pub lease_ms: u64,
+    pub alone: bool,
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_claim(value: &[u8]) -> Result<ClaimHead> {
+    let mut head = Head(value);
+    head.bytes(7 + 1)?;
+    let flags = head.byte()?;
+    head.bytes(6 + 6)?;
+    let token = Token { fence: head.number(6)?, nonce: head.number(8)? };
+    let lapse = head.time()?;
+    let worker: Vec<u8> = head.bytes(WORKER)?.iter().copied().take_while(|byte| *byte != 0).collect();
+    let worker = String::from_utf8(worker).map_err(|_| corrupt("a worker"))?;
+    Ok(ClaimHead { token, worker, lapse, lease_ms: head.number(6)?, alone: flags & HELD_ALONE != 0 })
+}
+
+/// A tombstone's value: 16 bytes of the fingerprint, the state, until when.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_tombstone(id: NotificationId, value: &[u8]) -> Result<belfry_domain::notification::Tombstone> {
+    let mut head = Head(value);
+    let fingerprint = head.bytes(16)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(belfry_domain::notification::Tombstone {
+        id,
+        fingerprint,
+        state: state_of(head.byte()?)?,
+        remembered_until: head.time()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! Names of keys. All keys of a shard have its tag in braces, so that a Cluster keeps them together.
+
+use belfry_domain::{DeliveryId, Key, NotificationId};
+use sha2::{Digest, Sha256};
+
+/// Names the keys of one installation.
+#[derive(Clone, Debug)]
+pub struct Names {
+    prefix: String,
+    shards: u16,
+}
+
+impl Names {
+    #[must_use]
+    pub const fn new(prefix: String, shards: u16) -> Self {
+        Self { prefix, shards }
+    }
+
+    #[must_use]
+    pub const fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    /// Where an id belongs: its first two bytes, which a delivery has from its notification.
+    #[must_use]
+    pub fn shard_of(&self, id: &Key) -> u16 {
+        let [high, low, ..] = *id.as_bytes();
+        u16::from_be_bytes([high, low]) % self.shards
+    }
+
+    /// Where a text belongs, evenly spread.
+    #[must_use]
+    pub fn shard_of_text(&self, text: &str) -> u16 {
+        let hash = Sha256::digest(text.as_bytes());
+        u16::from_be_bytes([hash[0], hash[1]]) % self.shards
+    }
+
+    /// The shard's sequence: the first key of every call, from whose name a script has all others.
+    #[must_use]
+    pub fn sequence(&self, shard: u16) -> Vec<u8> {
+        self.in_shard(shard, b"seq")
+    }
+
+    #[must_use]
+    pub fn notification(&self, id: NotificationId) -> Vec<u8> {
+        self.record(b'n', &id.0)
+    }
+
+    #[must_use]
+    pub fn delivery(&self, id: DeliveryId) -> Vec<u8> {
+        self.record(b'd', &id.0)
+    }
+
+    /// Where workers are told that something may be due.
+    #[must_use]
+    pub fn wake_channel(&self) -> String {
+        format!("{}:wake", self.prefix)
+    }
+
+    /// What belongs to the whole installation.
+    #[must_use]
+    pub fn installation(&self, name: &str) -> Vec<u8> {
+        format!("{}:{{i}}:{name}", self.prefix).into_bytes()
+    }
+
+    fn record(&self, kind: u8, id: &Key) -> Vec<u8> {
+        let mut name = self.in_shard(self.shard_of(id), &[kind]);
+        name.extend(id.as_bytes());
+        name
+    }
+
+    fn in_shard(&self, shard: u16, name: &[u8]) -> Vec<u8> {
+        let mut key = format!("{}:{{{shard}}}:", self.prefix).into_bytes();
+        key.extend(name);
+        key
+    }
+}

@@ -1,0 +1,81 @@
+-- What belongs to the whole installation, in one hash each. ARGV[1]: which verb.
+local verb, root = ARGV[1], string.sub(KEYS[1], 1, -8)
+local call = redis.call
+
+local function secret()
+  call('HSETNX', KEYS[1], 'secret', ARGV[2])
+  return call('HGET', KEYS[1], 'secret')
+end
+
+-- The layout and how many shards there are: fixed by whoever comes first.
+local function layout()
+  call('HSETNX', KEYS[1], 'layout', ARGV[2])
+  call('HSETNX', KEYS[1], 'shards', ARGV[3])
+  return call('HMGET', KEYS[1], 'layout', 'shards')
+end
+
+local function create_key()
+  if call('HSETNX', root .. 'keys', ARGV[2], ARGV[5]) == 0 then return 0 end
+  call('HSETNX', root .. 'keyhashes', ARGV[3], ARGV[2])
+  -- In the order of their making, also within one moment.
+  call('ZADD', root .. 'keyages', ARGV[4], string.format('%012d', call('HLEN', root .. 'keys')) .. ARGV[2])
+  return 1
+end
+
+local function key_by_hash()
+  local id = call('HGET', root .. 'keyhashes', ARGV[2])
+  return id and call('HGET', root .. 'keys', id)
+end
+
+local function key_by_id()
+  return call('HGET', root .. 'keys', ARGV[2])
+end
+
+local function list_keys()
+  local found = {}
+  for i, member in ipairs(call('ZRANGE', root .. 'keyages', 0, 999)) do
+    found[i] = call('HGET', root .. 'keys', string.sub(member, 13))
+  end
+  return found
+end
+
+-- Only over what was read before: two who revoke at once keep the first time.
+local function put_key()
+  if call('HGET', root .. 'keys', ARGV[2]) ~= ARGV[3] then return 0 end
+  call('HSET', root .. 'keys', ARGV[2], ARGV[4])
+  return 1
+end
+
+local function keep_template()
+  call('HSETNX', root .. 'templates', ARGV[2], ARGV[3])
+  call('ZADD', root .. 'templateages', 'GT', ARGV[4], ARGV[2])
+  return 1
+end
+
+local function template()
+  return call('HGET', root .. 'templates', ARGV[2])
+end
+
+-- ARGV[2]: kept by then; ARGV[3]: most; then what this node still has in use, at ARGV[4].
+local function purge_templates()
+  for i = 5, #ARGV do call('ZADD', root .. 'templateages', 'XX', 'GT', ARGV[4], ARGV[i]) end
+  for _, version in ipairs(call('ZRANGEBYSCORE', root .. 'templateages', '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
+    call('HDEL', root .. 'templates', version)
+    call('ZREM', root .. 'templateages', version)
+  end
+  return 1
+end
+
+local verbs = {
+  secret = secret,
+  layout = layout,
+  create_key = create_key,
+  key_by_hash = key_by_hash,
+  key_by_id = key_by_id,
+  list_keys = list_keys,
+  put_key = put_key,
+  keep_template = keep_template,
+  template = template,
+  purge_templates = purge_templates,
+}
+return { verbs[verb]() }

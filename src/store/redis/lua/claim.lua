@@ -1,0 +1,123 @@
+-- Claims what is due. ARGV[5..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
+-- how many bytes, how long due before a node that is not preferred may take it, whether the same nonce
+-- was asked before, then per lane: name, most, number of its provider, most of that provider.
+-- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
+local worker, nonce, side = ARGV[5], ARGV[6], ARGV[7]
+local room, bytes, late, again = tonumber(ARGV[8]), tonumber(ARGV[9]), now - tonumber(ARGV[10]), ARGV[11]
+local MOST_TENANTS = 256
+local floor_fence = tonumber(call('GET', root .. 'floor') or '0')
+local claims, heads, of_provider = {}, {}, {}
+
+local function give(id, raw, d, fence)
+  local n = call('GET', root .. 'n' .. d.nid) or ''
+  bytes = bytes - #raw - #n
+  claims[#claims + 1] = { id, fence, raw, n }
+end
+
+-- The answer to the same call again, where anything of it still holds. The lease starts anew: the
+-- worker counts it from before it asked this time.
+local function claim_again()
+  local found = {}
+  for _, id in ipairs(call('ZRANGE', root .. 'leases', 0, -1)) do
+    local d = front(root .. 'd' .. id)
+    if d and d.state == SENDING and d.nonce == nonce and d.worker == worker then
+      found[#found + 1] = { place(d, id), id, d }
+    end
+  end
+  table.sort(found, function(one, other) return one[1] < other[1] end)
+  for _, one in ipairs(found) do
+    local id, d = one[2], one[3]
+    local lapse = now + d.lease
+    if lapse == d.lapse then lapse = lapse + 1 end
+    call('SETRANGE', root .. 'd' .. id, LAPSE_FROM, pack('>I6', lapse))
+    lease(id, lapse)
+    give(id, call('GET', root .. 'd' .. id), d, d.fence)
+  end
+  return #found > 0
+end
+
+local function take_one(queue, member)
+  local id = sub(member, 9)
+  local key = root .. 'd' .. id
+  local raw = call('GET', key)
+  local d = delivery(raw)
+  dequeue(d, id)
+  count_state(d, -1)
+  local fence = math.max(d.fence, floor_fence) + 1
+  local flags = d.flags + (side == 'a' and not has(d.flags, HELD_ALONE) and HELD_ALONE or 0)
+  if side ~= 'a' and has(flags, HELD_ALONE) then flags = flags - HELD_ALONE end
+  local lapse = now + d.lease
+  call('SETRANGE', key, CLAIM_FROM,
+    pack(CLAIM, SENDING, flags, d.ended, d.rev + 1, fence, nonce, lapse, worker))
+  lease(id, lapse)
+  d.state = SENDING
+  count_state(d, 1)
+  give(id, raw, d, fence)
+end
+
+-- Tenants with something due, from the one after whose turn was last; at most `most`.
+local function tenants_due(ring, lane, most)
+  local due = call('ZRANGEBYSCORE', ring, '-inf', late, 'LIMIT', 0, MOST_TENANTS)
+  if #due > 1 then
+    table.sort(due)
+    local last = call('HGET', root .. 'turns', lane) or ''
+    local start = 1
+    while due[start] and due[start] <= last do start = start + 1 end
+    local turned = {}
+    for i = 0, #due - 1 do turned[i + 1] = due[(start + i - 1) % #due + 1] end
+    due = turned
+  end
+  for i = #due, most + 1, -1 do due[i] = nil end
+  return due
+end
+
+local function claim_lane(lane, most)
+  local ring = root .. 't:' .. side .. lane
+  most = math.min(most, room)
+  if most <= 0 or bytes <= 0 then return 0 end
+  local turns = {}
+  for i, tenant in ipairs(tenants_due(ring, lane, most)) do
+    turns[i] = { tenant = tenant, key = root .. 'q:' .. side .. lane .. ':' .. tenant, from = 0 }
+  end
+  local taken, last = 0, nil
+  while taken < most and #turns > 0 do
+    local share = math.ceil((most - taken) / #turns)
+    local more = {}
+    for _, turn in ipairs(turns) do
+      turn.ready = call('ZRANGEBYSCORE', turn.key, '-inf', late, 'LIMIT', turn.from, share)
+      turn.from = turn.from + #turn.ready
+      if #turn.ready == share then more[#more + 1] = turn end
+    end
+    for at = 1, share do
+      for _, turn in ipairs(turns) do
+        if turn.ready[at] and taken < most then
+          if bytes <= 0 then return taken, last end
+          take_one(turn.key, turn.ready[at])
+          taken, last = taken + 1, turn.tenant
+        end
+      end
+    end
+    turns = more
+  end
+  return taken, last
+end
+
+local repeated = again == '1' and claim_again()
+local at = 12
+while ARGV[at] do
+  local lane, most, provider, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], tonumber(ARGV[at + 3])
+  if not repeated then
+    local used = of_provider[provider] or 0
+    local taken, last = claim_lane(lane, math.min(most, shared - used))
+    of_provider[provider] = used + taken
+    room = room - taken
+    if last then call('HSET', root .. 'turns', lane, last) end
+  end
+  heads[#heads + 1] = lane
+  at = at + 4
+end
+local sequence = finish()
+for i, lane in ipairs(heads) do
+  heads[i] = call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2] or ''
+end
+return { sequence, now, claims, heads }

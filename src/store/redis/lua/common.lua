@@ -1,0 +1,48 @@
+-- The beginning of every script. KEYS[1] is the shard's sequence; all other keys of the shard have
+-- its name up to "seq" in front, so that they share its slot. Times are Unix milliseconds.
+-- ARGV[1]: the highest sequence that this node has seen. ARGV[2]: the time, or -1 for the server's.
+local root = string.sub(KEYS[1], 1, -4)
+local call, pack, take, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
+
+local seq = tonumber(call('GET', KEYS[1]) or '0')
+if tonumber(ARGV[1]) > seq then
+  -- This server has lost what another one acknowledged: nothing is read from it nor written to it.
+  return redis.error_reply('BELFRYPAST the shard is at ' .. seq .. ', seen was ' .. ARGV[1])
+end
+local now = tonumber(ARGV[2])
+if now < 0 then
+  local time = call('TIME')
+  now = time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- State codes: the lowest is the least finished.
+local DEFERRED_OR_WAITING, SENDING, PARKED, UNKNOWN, FAILED, BOUNCED, ACCEPTED = 2, 3, 4, 5, 6, 7, 12
+local ALONE, SPENT, HELD_ALONE, RECEIPT = 1, 2, 4, 8
+
+-- A delivery's value: a head of fixed length, three short strings, then the body, which only Rust reads.
+-- What a claim and a spend write stands in the head and overrules the body.
+local D_HEAD = '>I7BBI6I6I6c8I6c24I6I6I6c8I6Bc12BBB'
+local D_SIZE = 113
+local CLAIM = '>BBI6I6I6c8I6c24'
+local CLAIM_FROM, LAPSE_FROM = 7, 35
+
+local function has(flags, bit)
+  return floor(flags / bit) % 2 == 1
+end
+
+local function delivery(raw)
+  local d, a, b, c = {}, 0, 0, 0
+  d.pos, d.state, d.flags, d.ended, d.rev, d.fence, d.nonce, d.lapse, d.worker, d.lease, d.due,
+    d.done_fence, d.done_nonce, d.done_rev, d.slot, d.nid, a, b, c = take(D_HEAD, raw)
+  d.tenant = sub(raw, D_SIZE + 1, D_SIZE + a)
+  d.collapse = sub(raw, D_SIZE + a + 1, D_SIZE + a + b)
+  d.lane = sub(raw, D_SIZE + a + b + 1, D_SIZE + a + b + c)
+  return d
+end
+
+-- The head and the short strings.
+local function front(key)
+  local raw = call('GETRANGE', key, 0, 880)
+  if raw == '' then return nil end
+  return delivery(raw)
+end

@@ -1,0 +1,181 @@
+//! Search: newest first along one index in every shard, the other filters compared on the way. One
+//! call looks at a bounded number of records; a page may then be short of its limit, or empty, and
+//! still say where to go on.
+//!
+//! A position in all shards together is a position in one, then the shard's number.
+
+use std::collections::BTreeMap;
+
+use belfry_domain::delivery::StateName;
+use belfry_domain::notification::Record;
+use belfry_domain::{Key, NotificationId};
+
+use super::answers;
+use super::codec::{self, Kind, Result, corrupt};
+use super::link::Need;
+use super::read::owns;
+use super::store::{Ask, RedisStore, decimal};
+use crate::ports::deliveries::{Page, Query};
+
+/// Most records looked at for one page, roughly.
+const MOST_WALKED: usize = 2_000;
+
+/// One shard's part of what is walked along.
+struct Walk {
+    shard: u16,
+    /// Newest last.
+    ahead: Vec<(u64, Key)>,
+    /// Where to go on once these are gone; `None`: there is no more.
+    next: Option<u64>,
+}
+
+impl RedisStore {
+    pub(super) async fn find(&self, query: &Query) -> Result<Page> {
+        let limit = usize::from(query.limit.clamp(1, 100));
+        let (kind, hash) = index_of(query);
+        let mut walks: Vec<Walk> = (0..self.names.shards())
+            .map(|shard| Walk { shard, ahead: Vec::new(), next: before(query.after, shard) })
+            .collect();
+        let mut page = Page::default();
+        let mut walked = 0;
+        let mut last = None;
+        while walked < MOST_WALKED {
+            self.look_ahead(&mut walks, kind, hash, limit).await?;
+            let chunk = newest(&mut walks, limit);
+            if chunk.is_empty() {
+                if walks.iter().all(|walk| walk.next.is_none()) {
+                    return Ok(page);
+                }
+                // A long stretch without a match: bounded per call, gone on with in the next.
+                walked += limit;
+                last = walks.iter().filter_map(|walk| Some(position(walk.next?, walk.shard))).max();
+                continue;
+            }
+            walked += chunk.len();
+            for ((at, _), record) in chunk.iter().zip(self.read_chunk(&chunk).await?) {
+                last = Some(*at);
+                let Some(record) = record.filter(|record| fits(query, record)) else { continue };
+                page.records.push(record);
+                if page.records.len() == limit {
+                    let more = chunk.last().is_some_and(|(end, _)| end != at)
+                        || walks.iter().any(|walk| !walk.ahead.is_empty() || walk.next.is_some());
+                    page.next = Some(*at).filter(|_| more);
+                    return Ok(page);
+                }
+            }
+        }
+        page.next = last;
+        Ok(page)
+    }
+
+    /// Fills every walk that has run out.
+    async fn look_ahead(&self, walks: &mut [Walk], kind: Kind, hash: u64, limit: usize) -> Result<()> {
+        let calls = walks.iter_mut().filter(|walk| walk.ahead.is_empty()).map(|walk| async move {
+            let Some(before) = walk.next else { return Ok(()) };
+            let args = vec![vec![kind.code()], decimal(hash), decimal(before), decimal(limit as u64)];
+            let script = &self.scripts.find;
+            let ask = Ask { shard: walk.shard, script, keys: Vec::new(), args, need: Need::Done };
+            let mut answer = self.run(ask).await?.into_iter();
+            let found = answers::list(answer.next().ok_or_else(|| corrupt("an answer"))?)?;
+            walk.next = match answer.next() {
+                Some(redis::Value::Int(next)) => u64::try_from(next).ok(),
+                _ => None,
+            };
+            for one in found.into_iter().rev() {
+                let [id, at] = answers::parts(one)?;
+                let at = u64::try_from(answers::number(&at)?).map_err(|_| corrupt("a position"))?;
+                walk.ahead.push((at, codec::key_of(&answers::bytes(id)?)?));
+            }
+            Ok(())
+        });
+        futures::future::try_join_all(calls).await.map(drop)
+    }
+
+    async fn read_chunk(&self, chunk: &[(u64, Key)]) -> Result<Vec<Option<Record>>> {
+        let mut by_shard: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>)> = BTreeMap::new();
+        for (place, (_, id)) in chunk.iter().enumerate() {
+            let (places, keys) = by_shard.entry(self.names.shard_of(id)).or_default();
+            places.push(place);
+            keys.push(self.names.notification(NotificationId(*id)));
+        }
+        let calls = by_shard.into_iter().map(|(shard, (places, keys))| async move {
+            Result::Ok(places.into_iter().zip(self.records(shard, keys).await?))
+        });
+        let mut all = vec![None; chunk.len()];
+        for records in futures::future::try_join_all(calls).await? {
+            for (place, record) in records {
+                all[place] = record;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The narrowest index that one of the filters has.
+fn index_of(query: &Query) -> (Kind, u64) {
+    let owner = [query.owner.tenant.as_str(), query.owner.environment.as_str()];
+    let of = |kind, value: &str| (kind, codec::index_hash(kind, &[owner[0], owner[1], value]));
+    if let Some(hash) = &query.address_hash {
+        return of(Kind::Address, hash);
+    }
+    if let Some(reference) = &query.reference {
+        return of(Kind::Reference, reference);
+    }
+    if let Some(group) = &query.group {
+        return of(Kind::Group, group);
+    }
+    let all = codec::index_hash(Kind::Owner, &owner);
+    match query.state {
+        Some(rare @ (StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)) => {
+            (Kind::State, codec::state_hash(all, rare))
+        }
+        _ => (Kind::Owner, all),
+    }
+}
+
+const fn position(at: u64, shard: u16) -> u64 {
+    at << 8 | shard as u64
+}
+
+/// Where a shard goes on after a position in all of them.
+fn before(after: Option<u64>, shard: u16) -> Option<u64> {
+    const NEWEST: u64 = (1 << 53) - 1;
+    let Some(after) = after else { return Some(NEWEST) };
+    let (at, of) = (after >> 8, after & 0xff);
+    // The cursor itself is told; of one moment, a shard with a lower number comes after it.
+    Some((at + u64::from(u64::from(shard) < of)).min(NEWEST))
+}
+
+/// Takes the newest of all, at most so many, and no further than every shard is known.
+fn newest(walks: &mut [Walk], most: usize) -> Vec<(u64, Key)> {
+    let mut taken = Vec::new();
+    while taken.len() < most {
+        // A shard that has run out but goes on may have something newer than all others.
+        if walks.iter().any(|walk| walk.ahead.is_empty() && walk.next.is_some()) {
+            break;
+        }
+        let head = |walk: &Walk| walk.ahead.last().map(|(at, _)| position(*at, walk.shard));
+        let Some(walk) = walks.iter_mut().filter(|walk| !walk.ahead.is_empty()).max_by_key(|walk| head(walk)) else {
+            break;
+        };
+        if let Some((at, id)) = walk.ahead.pop() {
+            taken.push((position(at, walk.shard), id));
+        }
+    }
+    taken
+}
+
+fn fits(query: &Query, record: &Record) -> bool {
+    let notification = &record.notification;
+    let same = |asked: &Option<String>, is: Option<&String>| asked.as_ref().is_none_or(|asked| Some(asked) == is);
+    owns(&query.owner, record)
+        && same(&query.class, Some(&notification.class))
+        && same(&query.reference, notification.reference.as_ref())
+        && same(&query.group, notification.group.as_ref())
+        && query.state.is_none_or(|state| record.state() == state)
+        && query.channel.is_none_or(|channel| record.channels().contains(&channel))
+        && query
+            .address_hash
+            .as_ref()
+            .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
+}
