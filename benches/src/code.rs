@@ -52,7 +52,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
 
     let empty = Place::new(plan.store, Persistence::EverySecond).await?;
     let full = Place::new(plan.store, Persistence::EverySecond).await?;
-    let store = full.open().await?;
+    let store = full.open()?;
     // Apart from the numbers of the codes.
     fill(&store.deliveries, MARKETING, CODES * 1_000..CODES * 1_000 + plan.backlog).await?;
     store.close().await;

@@ -45,7 +45,7 @@ impl Delivered {
     /// Messages a second.
     pub(crate) async fn run(self) -> Result<f64> {
         let place = Place::new(self.kind, Persistence::EverySecond).await?;
-        let store = place.open().await?;
+        let store = place.open()?;
         fill(&store.deliveries, self.shape, 0..self.messages).await?;
         let class = class(self.shape.class, self.order, self.shape.priority);
         let (_policy, policy) = watch::channel(Arc::new(policy(vec![class], self.channel, self.concurrency)));

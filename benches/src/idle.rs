@@ -26,7 +26,7 @@ pub(crate) async fn measure(plan: &Plan, kind: StoreKind, report: &mut Report) -
     empty.stop().await?;
     let records = plan.sized(1_000_000);
     let full = Place::new(kind, Persistence::EverySecond).await?;
-    let store = full.open().await?;
+    let store = full.open()?;
     fill(&store.deliveries, Shape::mail("outbox").in_a_month(), 0..records).await?;
     store.close().await;
     let mut ready_after = Row::lower(&name(&format!("start to ready with {records} records")), "s", 2.0, 1.0);

@@ -40,7 +40,7 @@ pub(crate) fn serve(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let concurrency = next("calls at once")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = Opened::at(kind, &at).await?;
+        let store = Opened::at(kind, &at)?;
         let channel = Arc::new(WebhookLike(Sender::new(&sink, path)));
         let classes = vec![
             class("receipt", Order::SendThenRecord, Priority::Normal),

@@ -10,10 +10,16 @@ use belfry::machine::MachineClock;
 use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::outbox::OutboxMessages;
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::Link;
+use belfry::store::redis::{RedisStore, StoreClock};
 use belfry::store::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use crate::redis_server::{Persistence, RedisServer};
+
+/// As many as a first start makes.
+const SHARDS: u16 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {
@@ -61,7 +67,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Opens what is at `at`: a file's path, or a Redis server's `redis://…`.
-    pub(crate) async fn at(kind: StoreKind, at: &str) -> Result<Self> {
+    pub(crate) fn at(kind: StoreKind, at: &str) -> Result<Self> {
         match kind {
             StoreKind::Sqlite => {
                 let store = SqliteStore::open(Path::new(at), Arc::new(MachineClock))?;
@@ -73,7 +79,7 @@ impl Opened {
                     file: Some(store),
                 })
             }
-            StoreKind::Redis => open_redis(at).await,
+            StoreKind::Redis => open_redis(at),
         }
     }
 
@@ -84,16 +90,24 @@ impl Opened {
     }
 }
 
-/// To be written with the store itself; until then nothing is measured on it.
-async fn open_redis(at: &str) -> Result<Opened> {
-    bail!("this build has no Redis store to measure at {at}: open it in open_redis, benches/src/stores.rs")
+fn open_redis(at: &str) -> Result<Opened> {
+    let clock = Arc::new(MachineClock);
+    let names = Names::new("belfry".into(), SHARDS);
+    let store = RedisStore::new(Link::to(at)?, names, clock, StoreClock::Server);
+    Ok(Opened {
+        deliveries: store.clone(),
+        api_keys: store.clone(),
+        installation: store.clone(),
+        outbox: store,
+        file: None,
+    })
 }
 
-/// Whether a Redis key holds nothing but what search looks through.
-#[must_use]
-pub(crate) fn is_search_index(_key: &[u8]) -> Option<bool> {
-    // The store's own names of keys; `None`: this build has no Redis store.
-    None
+/// Whether a key of the Redis store holds nothing but what search looks through.
+pub(crate) fn is_search_index(key: &[u8]) -> bool {
+    let after_tag = key.windows(2).position(|two| two == b"}:").map_or(key.len(), |at| at + 2);
+    let name = &key[after_tag..];
+    name.starts_with(b"x") || [&b"epochs"[..], b"live", b"ord"].contains(&name)
 }
 
 /// The `[store]` of a configuration that uses what is at `at`.
@@ -129,8 +143,8 @@ impl Place {
         }
     }
 
-    pub(crate) async fn open(&self) -> Result<Opened> {
-        Opened::at(self.kind, &self.at()?).await
+    pub(crate) fn open(&self) -> Result<Opened> {
+        Opened::at(self.kind, &self.at()?)
     }
 
     pub(crate) fn config(&self) -> Result<String> {

@@ -15,8 +15,8 @@ const EXPIRY: usize = 15 * 86_400_000;
 pub(super) struct Kinds {
     /// By their names without whatever numbers them.
     pub by_name: BTreeMap<String, f64>,
-    /// In keys that only search needs; none where nobody knows which those are.
-    pub search: Option<f64>,
+    /// In keys that only search needs.
+    pub search: f64,
 }
 
 /// One plain key with an expiry for each: what one would remember keys with otherwise.
@@ -34,7 +34,7 @@ pub(super) async fn plain(server: &RedisServer, count: usize) -> Result<()> {
 
 pub(super) async fn kinds(server: &RedisServer) -> Result<Kinds> {
     let mut connection = server.connect().await?;
-    let mut kinds = Kinds { by_name: BTreeMap::new(), search: None };
+    let mut kinds = Kinds { by_name: BTreeMap::new(), search: 0.0 };
     let mut cursor = 0_u64;
     loop {
         let mut scan = redis::cmd("SCAN");
@@ -50,8 +50,8 @@ pub(super) async fn kinds(server: &RedisServer) -> Result<Kinds> {
         for (key, bytes) in keys.iter().zip(sizes) {
             let bytes = bytes.unwrap_or_default();
             *kinds.by_name.entry(nameless(key)).or_default() += bytes;
-            if let Some(search) = is_search_index(key) {
-                *kinds.search.get_or_insert_default() += if search { bytes } else { 0.0 };
+            if is_search_index(key) {
+                kinds.search += bytes;
             }
         }
         cursor = next;
@@ -61,9 +61,20 @@ pub(super) async fn kinds(server: &RedisServer) -> Result<Kinds> {
     }
 }
 
-/// A key's name with `#` for every word that has a digit in it, or is no text.
+/// A key's name with `#` for every word that has a digit in it; of one that is no text, the first
+/// letter after its shard.
 fn nameless(key: &[u8]) -> String {
-    let text: String = key.iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '0' }).collect();
+    let after_tag = key.windows(2).position(|two| two == b"}:").map_or(0, |at| at + 2);
+    let (shard, name) = key.split_at(after_tag);
+    if !name.iter().all(u8::is_ascii_graphic) {
+        let first = name.first().filter(|letter| letter.is_ascii_alphabetic()).copied().map_or('#', char::from);
+        return format!("{}{first}#", without_numbers(shard));
+    }
+    without_numbers(key)
+}
+
+fn without_numbers(key: &[u8]) -> String {
+    let text = String::from_utf8_lossy(key);
     let mut name = String::new();
     for word in text.split_inclusive(|letter: char| !letter.is_alphanumeric()) {
         let stem = word.trim_end_matches(|letter: char| !letter.is_alphanumeric());
@@ -105,7 +116,8 @@ mod tests {
             (&b"blf:{3}:rec:5f0c1a"[..], "blf:{#}:rec:#"),
             (b"seen:000000000000000000000001", "seen:#"),
             (b"blf:due:main/high", "blf:due:main/high"),
-            (b"t:\xff\x01\x02", "t:#"),
+            (b"blf:{12}:d\xff\x01-\x02", "blf:{#}:d#"),
+            (b"blf:{2}:x17:40", "blf:{#}:#:#"),
         ] {
             assert_eq!(nameless(key), name);
         }

@@ -35,10 +35,9 @@ pub fn maybe_bytes(value: Value) -> Result<Option<Vec<u8>>> {
 pub fn number(value: &Value) -> Result<i64> {
     match value {
         Value::Int(number) => Ok(*number),
-        Value::BulkString(bytes) => std::str::from_utf8(bytes)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| corrupt("a number")),
+        Value::BulkString(bytes) => {
+            std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).ok_or_else(|| corrupt("a number"))
+        }
         _ => Err(corrupt("a number")),
     }
 }

@@ -422,8 +422,7 @@ pub fn read_delivery(value: &[u8]) -> Result<DeliveryValue> {
     let rev = head.number(6)?;
     let fence = head.number(6)?;
     head.bytes(8 + 6 + WORKER + 6 + 6 + 6 + 8 + 6 + 1 + 12)?;
-    let (tenant, collapse, lane) =
-        (usize::from(head.byte()?), usize::from(head.byte()?), usize::from(head.byte()?));
+    let (tenant, collapse, lane) = (usize::from(head.byte()?), usize::from(head.byte()?), usize::from(head.byte()?));
     head.bytes(tenant)?;
     let collapse = head.bytes(collapse)?;
     head.bytes(lane)?;

@@ -16,11 +16,7 @@ impl RedisStore {
         let mut by_shard: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
         for (group, until) in groups {
             let args = by_shard.entry(self.names.shard_of_text(&group.group)).or_default();
-            args.extend([
-                group.group.into_bytes(),
-                codec::version_text(group.version).into_bytes(),
-                signed(until.0),
-            ]);
+            args.extend([group.group.into_bytes(), codec::version_text(group.version).into_bytes(), signed(until.0)]);
         }
         let calls = by_shard.into_iter().map(|(shard, args)| {
             let script = &self.scripts.raise;

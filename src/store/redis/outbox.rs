@@ -37,7 +37,8 @@ impl RedisStore {
 #[async_trait]
 impl OutboxMessages for RedisStore {
     async fn add(&self, message: OutboxMessage, keep: u32) -> Result<u64> {
-        let body = serde_json::to_vec(&message).map_err(|_| StoreError::Corrupt("a message cannot be written".into()))?;
+        let body =
+            serde_json::to_vec(&message).map_err(|_| StoreError::Corrupt("a message cannot be written".into()))?;
         let owner = owned_by(&message.tenant, &message.environment);
         let number = self.outbox("add", vec![owner, folded(&message.to), decimal(keep), body]).await?;
         u64::try_from(answers::number(&number)?).map_err(|_| corrupt("a number"))

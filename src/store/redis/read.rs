@@ -47,9 +47,9 @@ impl RedisStore {
     pub(super) async fn records(&self, shard: u16, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Record>>> {
         let script = &self.scripts.read;
         let answer = self.one(Ask { shard, script, keys, args: vec![b"1".to_vec()], need: Need::Done }).await?;
-        let each = answers::list(answer)?.into_iter().map(|one| {
-            Ok(read_record(answers::list(one)?)?.map(|(record, _)| record))
-        });
+        let each = answers::list(answer)?
+            .into_iter()
+            .map(|one| Ok(read_record(answers::list(one)?)?.map(|(record, _)| record)));
         each.collect()
     }
 

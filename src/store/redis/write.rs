@@ -22,9 +22,10 @@ impl RedisStore {
     pub(super) async fn renew_all(&self, claims: &[(DeliveryId, Token)]) -> Result<Vec<Renewed>> {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
-        let renewed = claims.iter().zip(answers).map(|((id, _), answer)| {
-            Ok(Renewed { id: *id, held: answers::number(&answer)? == 1 })
-        });
+        let renewed = claims
+            .iter()
+            .zip(answers)
+            .map(|((id, _), answer)| Ok(Renewed { id: *id, held: answers::number(&answer)? == 1 }));
         renewed.collect()
     }
 

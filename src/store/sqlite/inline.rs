@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belfry_domain::UnixMs;
 
 use super::core::{Core, Result};
-use crate::store::due::DueSignal;
 use super::read::Reads;
 use super::store::{Shell, Store};
 use super::writer::Answered;
 use crate::ports::clock::Clock;
+use crate::store::due::DueSignal;
 
 pub type InlineStore = Store<Inline>;
 

@@ -8,7 +8,6 @@ use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::accept::NewRows;
 use super::core::{Core, Result};
-use crate::store::due::DueSignal;
 use super::read::Reads;
 use super::write::{NextRow, ReclaimRow, SettleRow};
 use super::writer::Answered::{self, Committed, OnDisk};
@@ -18,6 +17,7 @@ use crate::ports::deliveries::{
     Reclaim, Renewed, Settle, Spend, Token, Written,
 };
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
+use crate::store::due::DueSignal;
 
 /// How operations reach the core. The time they are told is the store's own.
 pub trait Shell: Send + Sync + 'static {

@@ -9,7 +9,6 @@ use belfry_domain::UnixMs;
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::{Core, Result};
-use crate::store::due::DueSignal;
 use super::file::DatabaseFile;
 use super::read::Reads;
 use super::reader::{self, Read, Reader};
@@ -19,6 +18,7 @@ use super::syncer::Syncer;
 use super::writer::{self, Answered, Write, Writer};
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
+use crate::store::due::DueSignal;
 
 /// Operations that may wait for the writer, and for the readers.
 const QUEUE: usize = 1024;

@@ -9,11 +9,11 @@ use belfry_domain::UnixMs;
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::{Core, Result};
-use crate::store::due::DueSignal;
 use super::file::DatabaseFile;
 use super::syncer::Syncing;
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
+use crate::store::due::DueSignal;
 
 /// Most operations in one transaction.
 const MOST_TOGETHER: usize = 256;
