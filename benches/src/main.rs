@@ -34,6 +34,13 @@ use plan::Plan;
 use rows::{Report, Row};
 use stores::StoreKind;
 
+/// What is asked for and nothing here can do yet.
+const NOT_BUILT: [(&str, f64, f64); 3] = [
+    ("delivered to APNs (HTTP/2), at least once, instant sink", 0.70, 0.85),
+    ("a delivery with three caps on, 20 ms sink", 1.2, 1.1),
+    ("a delivery with three caps on, instant sink", 1.6, 1.4),
+];
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let child = arguments.next_if(|first| ["parse-only", "webhook-sink", "node"].contains(&first.as_str()));
@@ -80,10 +87,7 @@ async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     }
     if plan.wants("webhook") {
         webhook::measure(plan, report).await?;
-        for sink in ["20 ms sink", "instant sink"] {
-            let (floor, goal) = if sink == "20 ms sink" { (1.2, 1.1) } else { (1.6, 1.4) };
-            report.add([Row::absent(&format!("a delivery with three caps on, {sink}"), floor, goal, "not built")]);
-        }
+        report.add(NOT_BUILT.map(|(what, floor, goal)| Row::absent(what, floor, goal, "not built")));
     }
     if plan.wants("code") {
         code::measure(plan, report).await?;

@@ -1,7 +1,8 @@
 //! A Belfry node whose provider is webhook-like: the real door, engine and store around the bench's
-//! own sender, which no configuration can name. A child of its own, put together as the server is.
+//! own sender, which no configuration can name; or, put together in the same way, around the real
+//! sender of mails. A child of its own.
 //!
-//! `node STORE AT SINK PATH CALLS`
+//! `node STORE AT SINK PATH CALLS`, where for mails the path is `smtp`
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::admin::{ApiKey, Can};
+use belfry::ports::channel::Channel;
 use belfry::ports::outbox::Misbehaviours;
 use belfry::ports::policy::Policy;
 use belfry::telemetry::{Names, Recorder};
@@ -28,20 +30,28 @@ use tokio::sync::{mpsc, watch};
 
 use crate::child::KEY;
 use crate::delivered::{PROVIDER, class, policy, settings};
+use crate::smtp;
 use crate::stores::Opened;
 use crate::webhook_sender::{Sender, WebhookLike};
 use crate::webhook_sink::{NOW, SLOW};
+
+/// In place of a path: the sink takes mails.
+pub(crate) const SMTP: &str = "smtp";
 
 /// Runs until it is asked to end.
 pub(crate) fn serve(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let mut next = |what: &'static str| arguments.next().context(what);
     let (kind, at, sink) = (next("a store")?.parse()?, next("its place")?, next("a sink")?);
-    let path = if next("a path")? == SLOW { SLOW } else { NOW };
+    let path = next("a path")?;
     let concurrency = next("calls at once")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = Opened::at(kind, &at)?;
-        let channel = Arc::new(WebhookLike(Sender::new(&sink, path)));
+        let channel: Arc<dyn Channel> = match path.as_str() {
+            SMTP => Arc::new(smtp::channel(&sink)?),
+            SLOW => Arc::new(WebhookLike(Sender::new(&sink, SLOW))),
+            _ => Arc::new(WebhookLike(Sender::new(&sink, NOW))),
+        };
         let classes = vec![
             class("receipt", Order::SendThenRecord, Priority::Normal),
             class("marketing", Order::RecordThenSend, Priority::Low),

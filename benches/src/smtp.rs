@@ -38,7 +38,7 @@ pub(crate) async fn measure(plan: &Plan, kind: StoreKind, report: &mut Report) -
         sender.rounds.push((sent(&sink, messages).await?, pipelined));
         let bare = bare(&sink, messages).await?;
         for (row, order) in [(&mut delivered, Order::SendThenRecord), (&mut once, Order::RecordThenSend)] {
-            let channel = Arc::new(channel(&sink)?);
+            let channel = Arc::new(channel(sink.address())?);
             let concurrency = u16::try_from(CONNECTIONS)?;
             let ours = Delivered { kind, shape: SHAPE, order, messages, channel, concurrency };
             row.rounds.push((ours.run().await?, bare));
@@ -48,9 +48,10 @@ pub(crate) async fn measure(plan: &Plan, kind: StoreKind, report: &mut Report) -
     Ok(())
 }
 
-fn channel(sink: &Sink) -> Result<SmtpChannel> {
+/// To the mail server at `address`.
+pub(crate) fn channel(address: &str) -> Result<SmtpChannel> {
     let config: SmtpConfig = serde_json::from_value(serde_json::json!({
-        "url": format!("smtp://{}", sink.address()),
+        "url": format!("smtp://{address}"),
         "from": "Shop <shop@example.com>",
         "helo": "bench.example",
         "connections": CONNECTIONS,
@@ -62,7 +63,7 @@ fn channel(sink: &Sink) -> Result<SmtpChannel> {
 async fn pipelined(sink: &Sink, messages: usize) -> Result<f64> {
     let content = Content::built_in().ok().context("the templates")?;
     let out = outgoing(&content, &SHAPE.planned(0, MachineClock.now()))?;
-    let mail = channel(sink)?.build(&out).context("the mail")?;
+    let mail = channel(sink.address())?.build(&out).context("the mail")?;
     let body = String::from_utf8(mail.bytes)?;
     let started = Instant::now();
     let mut connections = JoinSet::new();
@@ -87,7 +88,7 @@ async fn sent(sink: &Sink, messages: usize) -> Result<f64> {
     let content = Content::built_in().ok().context("the templates")?;
     let made = |at| outgoing(&content, &SHAPE.planned(at, MachineClock.now()));
     let all: Vec<Outgoing> = (0..messages).map(made).collect::<Result<_>>()?;
-    let channel = Arc::new(channel(sink)?);
+    let channel = Arc::new(channel(sink.address())?);
     loop_over(all, CONNECTIONS, move |out| {
         let channel = channel.clone();
         async move { send(&channel, &out).await }
@@ -97,7 +98,7 @@ async fn sent(sink: &Sink, messages: usize) -> Result<f64> {
 
 /// Makes each message from the same inputs and sends it: no claim, no record.
 async fn bare(sink: &Sink, messages: usize) -> Result<f64> {
-    let channel = Arc::new(channel(sink)?);
+    let channel = Arc::new(channel(sink.address())?);
     let content = Arc::new(Content::built_in().ok().context("the templates")?);
     let all: Vec<_> = (0..messages).map(|at| SHAPE.planned(at, MachineClock.now())).collect();
     loop_over(all, CONNECTIONS, move |new| {

@@ -38,26 +38,31 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     let mut place = Place::new(plan.store, Persistence::Nothing).await?;
     let store = place.open()?;
     let probes = (plan.rounds, plan.sized(20_000));
-    let mut prober = Prober::new(&place, store.deliveries.clone());
+    let mut prober = Prober::new(&place, store.deliveries.clone(), 0);
     let mut points = vec![Point { remembered: 0, pending: 0, kept: kept(&place).await?, costs: vec![] }];
     points[0].costs = prober.probe(probes).await?;
+    let mut remembered = 0;
     for size in &plan.growth {
         prober.remember_up_to(*size).await?;
-        let (remembered, kept) = (prober.remembered(), kept(&place).await?);
+        let (at, kept) = (prober.remembered(), kept(&place).await?);
         let costs = prober.probe(probes).await?;
-        points.push(Point { remembered, pending: 0, costs, kept });
+        points.push(Point { remembered: at, pending: 0, costs, kept });
+        remembered = prober.remembered();
     }
+    store.close().await;
+    let reloaded = reload(&mut place, remembered).await?;
+    let store = place.open()?;
+    let mut prober = Prober::new(&place, store.deliveries.clone(), remembered);
     let pending = plan.sized(PENDING);
     let before = kept(&place).await?;
     fill(&store.deliveries, WAITING, FIRST_PENDING..FIRST_PENDING + pending).await?;
     let after = kept(&place).await?;
     let each = before.zip(after).map(|(before, after)| (after - before) / float(pending));
-    let remembered = prober.remembered();
     points.push(Point { remembered, pending, costs: prober.probe(probes).await?, kept: None });
     store.close().await;
     report.add(cost_rows(&points, plan));
     report.add(byte_rows(&points, each, plan));
-    report.add([reload(&mut place, remembered).await?]);
+    report.add([reloaded]);
     place.stop().await?;
     report.add([search(plan).await?]);
     Ok(())
@@ -129,7 +134,7 @@ async fn reload(place: &mut Place, remembered: usize) -> Result<Row> {
     plain.stop().await?;
     let mut row = Row::lower(&what, "s", 0.5, 1.0 / 3.0).beside("as many plain keys");
     row.rounds.push((ours.as_secs_f64(), theirs.as_secs_f64()));
-    Ok(row.noted("what is pending is read back with ours"))
+    Ok(row)
 }
 
 /// What search costs, and what each other kind of key does.

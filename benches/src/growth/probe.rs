@@ -48,9 +48,10 @@ pub(super) struct Prober<'a> {
 }
 
 impl<'a> Prober<'a> {
-    pub(super) fn new(place: &'a Place, store: Arc<dyn Deliveries>) -> Self {
+    /// Where so many are remembered already.
+    pub(super) fn new(place: &'a Place, store: Arc<dyn Deliveries>, remembered: usize) -> Self {
         let class = Arc::new(class(DUE.class, Order::SendThenRecord, Priority::Normal));
-        Self { place, store, class, next: 0 }
+        Self { place, store, class, next: remembered }
     }
 
     pub(super) const fn remembered(&self) -> usize {
