@@ -19,12 +19,11 @@ pub(super) struct Tuning {
 }
 
 /// What is tried before the first round.
-pub(super) const TUNINGS: [Tuning; 6] = [
-    Tuning { pool: "prefork", concurrency: 2, prefetch: 1 },
+pub(super) const TUNINGS: [Tuning; 5] = [
     Tuning { pool: "prefork", concurrency: 2, prefetch: 32 },
+    Tuning { pool: "prefork", concurrency: 2, prefetch: 1 },
     Tuning { pool: "prefork", concurrency: 4, prefetch: 32 },
     Tuning { pool: "threads", concurrency: 16, prefetch: 4 },
-    Tuning { pool: "gevent", concurrency: 50, prefetch: 4 },
     Tuning { pool: "gevent", concurrency: 100, prefetch: 1 },
 ];
 
