@@ -135,8 +135,8 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Machine {
     day: String,
-    processor: String,
-    processors: usize,
+    cpu: String,
+    cores: usize,
     memory_mib: u64,
     kernel: String,
 }
@@ -152,8 +152,8 @@ impl Machine {
         let kib: u64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or_default();
         Self {
             day: day(0),
-            processor: value(&read("/proc/cpuinfo"), "model name"),
-            processors: std::thread::available_parallelism().map_or(0, usize::from),
+            cpu: value(&read("/proc/cpuinfo"), "model name"),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory_mib: kib / 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
         }
