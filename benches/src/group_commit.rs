@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use belfry::machine::MachineClock;
@@ -16,14 +16,12 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::Plan;
-use crate::accept::row;
-use crate::records::planned;
-use crate::rows::Report;
+use crate::plan::Plan;
+use crate::records::Shape;
+use crate::rows::{Report, Row};
 
 const CALLERS: usize = 64;
 const ITEMS: usize = 40_000;
-const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const MOST_PER_COMMIT: usize = 128;
 
 struct Item {
@@ -33,12 +31,12 @@ struct Item {
 }
 
 pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
-    let mut accepted = row("store's accept ÷ bare group-commit loop", "accepts/s", 0.5, 0.8);
+    let mut accepted = Row::higher("store's accept, SQLite", "accepts/s", 0.5, 0.8).beside("bare group-commit loop");
     for _ in 0..plan.rounds {
         let other = bare().await?;
         accepted.rounds.push((ours().await?, other));
     }
-    report.rows.push(accepted);
+    report.add([accepted]);
     Ok(())
 }
 
@@ -47,7 +45,8 @@ async fn ours() -> Result<f64> {
     let folder = tempfile::tempdir_in(crate::child::target())?;
     let clock = Arc::new(MachineClock);
     let store = SqliteStore::open(&folder.path().join("belfry.db"), clock.clone())?;
-    let planned: Vec<_> = (0..ITEMS).map(|number| planned(number, clock.now(), MONTH, "outbox")).collect();
+    let planned: Vec<_> =
+        (0..ITEMS).map(|number| Shape::mail("outbox").in_a_month().planned(number, clock.now())).collect();
     let mut shares: Vec<Vec<_>> = (0..CALLERS).map(|_| Vec::new()).collect();
     for (at, one) in planned.into_iter().enumerate() {
         shares[at % CALLERS].push(one);

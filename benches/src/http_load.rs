@@ -10,8 +10,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::child::KEY;
+
 /// So many connections, each with one request under way.
 pub(crate) const CONNECTIONS: usize = 32;
+
+/// A `POST` of JSON with the bench's key.
+pub(crate) fn post(path: &str, key: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KEY}\r\nIdempotency-Key: \"{key}\"\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
 
 /// What is asked for, how often, and what a good answer starts with.
 #[derive(Clone)]
@@ -71,27 +83,35 @@ impl Load {
 pub(crate) async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>, status: &str) -> Result<()> {
     buffer.clear();
     let head = loop {
-        if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-            break end + 4;
+        if let Some(end) = head_end(buffer) {
+            break end;
         }
         if stream.read_buf(buffer).await? == 0 {
             bail!("the server closed the connection");
         }
     };
-    let text = std::str::from_utf8(&buffer[..head])?;
-    if text.get(9..12) != Some(status) {
+    if buffer.get(9..12) != Some(status.as_bytes()) {
         bail!("expected {status}: {}", String::from_utf8_lossy(buffer));
     }
-    let length = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .context("an answer without a length")?;
-    let whole = head + length.1.trim().parse::<usize>()?;
+    let whole = head + content_length(&buffer[..head]).context("an answer without a length")?;
     while buffer.len() < whole {
         if stream.read_buf(buffer).await? == 0 {
             bail!("the server closed the connection");
         }
     }
     Ok(())
+}
+
+/// Where the head ends and the body begins.
+pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+fn content_length(head: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(head).ok()?;
+    let found = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?;
+    found.1.trim().parse().ok()
 }

@@ -1,87 +1,57 @@
 //! What a server costs that has nothing to do, and how soon it is ready.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use belfry::machine::MachineClock;
-use belfry::ports::clock::Clock;
-use belfry::ports::deliveries::{Deliveries, MOST_ITEMS};
-use belfry::store::sqlite::SqliteStore;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 
-use crate::Plan;
-use crate::accept::row;
+use crate::accept::LISTEN;
 use crate::child::Server;
+use crate::delivered::fill;
 use crate::http_load::answer;
-use crate::records::planned;
-use crate::rows::{Better, Report};
+use crate::plan::Plan;
+use crate::records::Shape;
+use crate::redis_server::Persistence;
+use crate::rows::{Report, Row};
+use crate::stores::{Place, StoreKind};
 
-const RECORDS: usize = 1_000_000;
-const MONTH: Duration = Duration::from_secs(30 * 86_400);
-const CONFIG: &str = "[http]\nlisten = \"127.0.0.1:0\"\n";
-
-pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
-    let mut memory = row("resident memory, idle", "MiB", 50.0, 30.0);
-    memory.better = Better::Lower;
+pub(crate) async fn measure(plan: &Plan, kind: StoreKind, report: &mut Report) -> Result<()> {
+    let name = |what: &str| format!("{what}, {}", kind.name());
+    let empty = Place::new(kind, Persistence::EverySecond).await?;
+    let mut memory = Row::lower(&name("resident memory, idle"), "MiB", 50.0, 30.0);
     for _ in 0..plan.rounds {
-        let folder = tempfile::tempdir_in(crate::child::target())?;
-        let server = Server::belfry(folder.path(), CONFIG).await?;
-        ready(&server.address).await?;
-        // Long enough for whatever it does at its start.
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        memory.rounds.push((server.resident()?, 1.0));
-        server.stop().await?;
+        memory.rounds.push((started(&empty).await?.1, 1.0));
     }
-    report.rows.push(memory);
-    start(plan, report).await
-}
-
-/// From its start to ready, on a store that holds a million records.
-async fn start(plan: &Plan, report: &mut Report) -> Result<()> {
-    let folder = tempfile::tempdir_in(crate::child::target())?;
-    fill(&folder.path().join("store")).await?;
-    let config = format!("{CONFIG}[store.sqlite]\npath = \"store/belfry.db\"\n");
-    let mut ready_after = row("start to ready with 1,000,000 records", "s", 2.0, 1.0);
-    ready_after.better = Better::Lower;
-    let mut memory = row("resident memory with 1,000,000 pending in SQLite", "MiB", 100.0, 64.0);
-    memory.better = Better::Lower;
-    for _ in 0..plan.rounds {
-        let started = Instant::now();
-        let server = Server::belfry(folder.path(), &config).await?;
-        ready(&server.address).await?;
-        ready_after.rounds.push((started.elapsed().as_secs_f64(), 1.0));
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        memory.rounds.push((server.resident()?, 1.0));
-        server.stop().await?;
-    }
-    report.rows.extend([ready_after, memory]);
-    Ok(())
-}
-
-async fn fill(folder: &Path) -> Result<()> {
-    let clock = Arc::new(MachineClock);
-    let store = SqliteStore::open(&folder.join("belfry.db"), clock.clone())?;
-    let mut filling = JoinSet::new();
-    for from in (0..RECORDS).step_by(MOST_ITEMS) {
-        let batch: Vec<_> =
-            (from..RECORDS.min(from + MOST_ITEMS)).map(|at| planned(at, clock.now(), MONTH, "outbox")).collect();
-        let store = store.clone();
-        filling.spawn(async move { store.accept(batch).await });
-        if filling.len() >= 8
-            && let Some(done) = filling.join_next().await
-        {
-            done??;
-        }
-    }
-    while let Some(done) = filling.join_next().await {
-        done??;
-    }
+    empty.stop().await?;
+    let records = plan.sized(1_000_000);
+    let full = Place::new(kind, Persistence::EverySecond).await?;
+    let store = full.open()?;
+    fill(&store.deliveries, Shape::mail("outbox").in_a_month(), 0..records).await?;
     store.close().await;
-    Ok(())
+    let mut ready_after = Row::lower(&name(&format!("start to ready with {records} records")), "s", 2.0, 1.0);
+    let mut pending = Row::lower(&name(&format!("resident memory with {records} pending")), "MiB", 100.0, 64.0);
+    for _ in 0..plan.rounds {
+        let (seconds, mib) = started(&full).await?;
+        ready_after.rounds.push((seconds, 1.0));
+        pending.rounds.push((mib, 1.0));
+    }
+    report.add([memory, ready_after, pending]);
+    full.stop().await
+}
+
+/// Seconds from a start to ready, and the resident memory in MiB a little later.
+async fn started(place: &Place) -> Result<(f64, f64)> {
+    let config = format!("{LISTEN}{}", place.config()?);
+    let started = Instant::now();
+    let mut server = Server::belfry(place.folder.path(), &config).await?;
+    ready(&server.address).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    // Long enough for whatever it does at its start.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let resident = server.resident()?;
+    server.end().await?;
+    Ok((seconds, resident))
 }
 
 /// Returns once `/readyz` says yes.

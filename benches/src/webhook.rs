@@ -1,0 +1,65 @@
+//! Webhook-like messages, delivered (claimed, rendered, sent, settled) beside the same sender in a
+//! bare loop: instant sink and one that takes 20 ms, so many calls at once on both sides.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use belfry_domain::Order;
+use bytes::Bytes;
+
+use crate::delivered::{Delivered, PROVIDER, loop_over};
+use crate::plan::Plan;
+use crate::records::{Shape, webhook_body};
+use crate::rows::{Report, Row};
+use crate::webhook_sender::{Sender, WebhookLike};
+use crate::webhook_sink::{NOW, SLOW, Sink};
+
+const SHAPE: Shape = Shape::webhook(PROVIDER);
+/// Calls at once to the instant sink.
+const FEW: u16 = 48;
+/// Calls at once to the slow sink.
+const MANY: u16 = 96;
+
+/// A lane below the urgent ones has three quarters of its provider's concurrency.
+const fn concurrency(calls: u16) -> u16 {
+    calls / 3 * 4
+}
+
+pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
+    let sink = Sink::start().await?;
+    let name = |what: &str| format!("{what}, {}", plan.store.name());
+    let row = |what: &str, floor, goal| Row::higher(&name(what), "messages/s", floor, goal).beside("bare loop");
+    let mut rows = [
+        row("delivered to a webhook, at least once, instant sink", 0.55, 0.70),
+        row("delivered to a webhook, at most once, instant sink", 0.45, 0.55),
+        row("delivered to a webhook, at least once, 20 ms sink", 0.93, 0.97),
+        row("delivered to a webhook, at most once, 20 ms sink", 0.93, 0.97),
+    ];
+    let orders = [Order::SendThenRecord, Order::RecordThenSend];
+    for _ in 0..plan.rounds {
+        for (at, (path, calls, messages)) in
+            [(NOW, FEW, plan.sized(40_000)), (SLOW, MANY, plan.sized(20_000))].into_iter().enumerate()
+        {
+            let other = bare(&sink, path, calls, messages).await?;
+            for (order, row) in orders.into_iter().zip(&mut rows[at * 2..]) {
+                let channel = Arc::new(WebhookLike(Sender::new(sink.address(), path)));
+                let concurrency = concurrency(calls);
+                let ours = Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency };
+                row.rounds.push((ours.run().await?, other));
+            }
+        }
+    }
+    report.add(rows);
+    sink.stop().await
+}
+
+/// So many tasks, each sending the next body, all made beforehand.
+async fn bare(sink: &Sink, path: &'static str, calls: u16, messages: usize) -> Result<f64> {
+    let sender = Arc::new(Sender::new(sink.address(), path));
+    let bodies: Vec<Bytes> = (0..messages).map(|at| Bytes::from(webhook_body(SHAPE.class, at))).collect();
+    loop_over(bodies, usize::from(calls), move |body| {
+        let sender = sender.clone();
+        async move { sender.post(body).await }
+    })
+    .await
+}
