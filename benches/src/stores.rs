@@ -10,9 +10,10 @@ use belfry::machine::MachineClock;
 use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::outbox::OutboxMessages;
+use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
-use belfry::store::redis::{RedisStore, StoreClock};
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry::store::sqlite::SqliteStore;
 use tempfile::TempDir;
 
@@ -93,7 +94,8 @@ impl Opened {
 fn open_redis(at: &str) -> Result<Opened> {
     let clock = Arc::new(MachineClock);
     let names = Names::new("belfry".into(), SHARDS);
-    let store = RedisStore::new(Link::to(at)?, names, clock, StoreClock::Server);
+    let clocks = Clocks { node: clock, store: StoreClock::Server };
+    let store = RedisStore::new(Link::to(at)?, names, clocks, Arc::new(Unwatched));
     Ok(Opened {
         deliveries: store.clone(),
         api_keys: store.clone(),
