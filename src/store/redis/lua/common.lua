@@ -5,8 +5,11 @@
 local root = string.sub(KEYS[1], 1, -4)
 local call, pack, take, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 
--- All that is small and asked for by many verbs, in one go.
-local stood = call('MGET', KEYS[1], root .. 'era', root .. 'floor', root .. 'pos', root .. 'ord', root .. 'buckets')
+-- All that is small and asked for by many verbs, in one go. The last one never is: while a slot is on its
+-- way to another server, what is missing there may have gone already, and the call fails before anything
+-- was written instead of half way.
+local stood = call('MGET', KEYS[1], root .. 'era', root .. 'floor', root .. 'pos', root .. 'ord', root .. 'buckets',
+  root .. 'never')
 local seq, era = tonumber(stood[1] or '0'), stood[2] or ''
 if tonumber(ARGV[1]) > seq or (ARGV[2] ~= '?' and ARGV[2] ~= era) then
   -- This server has lost what another one acknowledged: nothing is read from it nor written to it before

@@ -1,7 +1,7 @@
 -- A notification's value: a head, index entries, the ids of its deliveries, the record, the inputs.
 local N_HEAD = '>I7I5BBI6BI4I6I6BI4I4c32'
 local N_SIZE = 78
-local ENTRY, EPOCH, CHUNK, BUCKETS = 7, 4096, 32, 128
+local ENTRY, EPOCH, CHUNK, BUCKETS = 7, 4096, 16, 256
 
 local function notification(raw)
   local n = {}
