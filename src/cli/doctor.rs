@@ -250,7 +250,7 @@ async fn store(config: &Config, opened: Result<Stores, NoStore>) -> Check {
         Err(error) => return Check::new("store", Verdict::Finding, error.to_string()),
     };
     let probed = stores.deliveries.probe().await;
-    let findings = stores.findings().await.unwrap_or_default();
+    let findings = stores.findings().await.unwrap_or_else(|error| vec![error.to_string()]);
     stores.close().await;
     match probed {
         Ok(()) if !findings.is_empty() => Check::new("store", Verdict::Finding, findings.join("\n")),

@@ -147,6 +147,13 @@ pub struct Owner {
     pub environment: String,
 }
 
+impl Owner {
+    #[must_use]
+    pub fn owns(&self, record: &Record) -> bool {
+        record.notification.tenant == self.tenant && record.notification.environment == self.environment
+    }
+}
+
 /// Newest first. All filters must hold.
 #[derive(Clone, Debug)]
 pub struct Query {
@@ -162,6 +169,33 @@ pub struct Query {
     pub after: Option<u64>,
     /// 1 to 100.
     pub limit: u16,
+}
+
+impl Query {
+    /// Whether all filters hold for a record.
+    #[must_use]
+    pub fn fits(&self, record: &Record) -> bool {
+        let notification = &record.notification;
+        let same = |asked: &Option<String>, is: Option<&String>| asked.as_ref().is_none_or(|asked| Some(asked) == is);
+        self.owner.owns(record)
+            && same(&self.class, Some(&notification.class))
+            && same(&self.reference, notification.reference.as_ref())
+            && same(&self.group, notification.group.as_ref())
+            && self.state.is_none_or(|state| record.state() == state)
+            && self.channel.is_none_or(|channel| record.channels().contains(&channel))
+            && self
+                .address_hash
+                .as_ref()
+                .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
+    }
+
+    /// The state asked for, where people look for it and few records are in it: it is worth an index.
+    #[must_use]
+    pub fn rare_state(&self) -> Option<StateName> {
+        self.state.filter(|state| {
+            matches!(state, StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -29,6 +29,12 @@ pub struct OutboxMessage {
     pub collapse: Option<String>,
 }
 
+/// An address as it is compared: without case.
+#[must_use]
+pub fn folded(address: &str) -> String {
+    address.to_lowercase()
+}
+
 #[async_trait]
 pub trait OutboxMessages: Send + Sync + 'static {
     /// Keeps it under the next `seq`, which is returned; beyond `keep` messages the oldest goes.

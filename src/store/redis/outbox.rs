@@ -9,15 +9,10 @@ use super::link::{Call, Need};
 use super::store::{RedisStore, decimal};
 use crate::ports::StoreError;
 use crate::ports::deliveries::Owner;
-use crate::ports::outbox::{OutboxMessage, OutboxMessages};
+use crate::ports::outbox::{OutboxMessage, OutboxMessages, folded};
 
 /// Most messages cleared by one script.
 const CLEARED: u64 = 128;
-
-/// Addresses are compared without case.
-fn folded(address: &str) -> Vec<u8> {
-    address.to_lowercase().into_bytes()
-}
 
 fn owned_by(tenant: &str, environment: &str) -> Vec<u8> {
     format!("{}:{tenant}:{environment}", tenant.len()).into_bytes()
@@ -40,7 +35,7 @@ impl OutboxMessages for RedisStore {
         let body =
             serde_json::to_vec(&message).map_err(|_| StoreError::Corrupt("a message cannot be written".into()))?;
         let owner = owned_by(&message.tenant, &message.environment);
-        let number = self.outbox("add", vec![owner, folded(&message.to), decimal(keep), body]).await?;
+        let number = self.outbox("add", vec![owner, folded(&message.to).into_bytes(), decimal(keep), body]).await?;
         u64::try_from(answers::number(&number)?).map_err(|_| corrupt("a number"))
     }
 
@@ -53,7 +48,7 @@ impl OutboxMessages for RedisStore {
     ) -> Result<Vec<OutboxMessage>> {
         let args = vec![
             owned_by(&owner.tenant, &owner.environment),
-            to.map(folded).unwrap_or_default(),
+            to.map(folded).unwrap_or_default().into_bytes(),
             decimal(after.unwrap_or(0)),
             decimal(limit),
         ];
@@ -71,8 +66,11 @@ impl OutboxMessages for RedisStore {
     async fn clear(&self, owner: &Owner, to: Option<&str>) -> Result<u64> {
         let mut gone = 0;
         loop {
-            let args =
-                vec![owned_by(&owner.tenant, &owner.environment), to.map(folded).unwrap_or_default(), decimal(CLEARED)];
+            let args = vec![
+                owned_by(&owner.tenant, &owner.environment),
+                to.map(folded).unwrap_or_default().into_bytes(),
+                decimal(CLEARED),
+            ];
             let cleared = u64::try_from(answers::number(&self.outbox("clear", args).await?)?).unwrap_or(0);
             gone += cleared;
             if cleared < CLEARED {

@@ -13,10 +13,6 @@ use super::link::Need;
 use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::deliveries::{Depths, LaneDepth, Owner};
 
-pub(super) fn owns(owner: &Owner, record: &Record) -> bool {
-    record.notification.tenant == owner.tenant && record.notification.environment == owner.environment
-}
-
 impl RedisStore {
     async fn one(&self, ask: Ask<'_>) -> Result<Value> {
         let [answer] = self.run(ask).await?.try_into().map_err(|_| corrupt("an answer"))?;
@@ -55,7 +51,7 @@ impl RedisStore {
 
     pub(super) async fn record(&self, owner: &Owner, shard: u16, key: Vec<u8>) -> Result<Option<Record>> {
         let found = self.records(shard, vec![key]).await?.into_iter().next().flatten();
-        Ok(found.filter(|record| owns(owner, record)))
+        Ok(found.filter(|record| owner.owns(record)))
     }
 
     pub(super) async fn inputs_of(&self, id: NotificationId) -> Result<Option<String>> {

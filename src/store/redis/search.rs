@@ -6,14 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use belfry_domain::delivery::StateName;
 use belfry_domain::notification::Record;
 use belfry_domain::{Key, NotificationId};
 
 use super::answers;
 use super::codec::{self, Kind, Result, corrupt};
 use super::link::Need;
-use super::read::owns;
 use super::store::{Ask, RedisStore, decimal};
 use crate::ports::deliveries::{Page, Query};
 
@@ -54,7 +52,7 @@ impl RedisStore {
             walked += chunk.len();
             for ((at, _), record) in chunk.iter().zip(self.read_chunk(&chunk).await?) {
                 last = Some(*at);
-                let Some(record) = record.filter(|record| fits(query, record)) else { continue };
+                let Some(record) = record.filter(|record| query.fits(record)) else { continue };
                 page.records.push(record);
                 if page.records.len() == limit {
                     let more = chunk.last().is_some_and(|(end, _)| end != at)
@@ -125,11 +123,9 @@ fn index_of(query: &Query) -> (Kind, u64) {
         return of(Kind::Group, group);
     }
     let all = codec::index_hash(Kind::Owner, &owner);
-    match query.state {
-        Some(rare @ (StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)) => {
-            (Kind::State, codec::state_hash(all, rare))
-        }
-        _ => (Kind::Owner, all),
+    match query.rare_state() {
+        Some(rare) => (Kind::State, codec::state_hash(all, rare)),
+        None => (Kind::Owner, all),
     }
 }
 
@@ -163,19 +159,4 @@ fn newest(walks: &mut [Walk], most: usize) -> Vec<(u64, Key)> {
         }
     }
     taken
-}
-
-fn fits(query: &Query, record: &Record) -> bool {
-    let notification = &record.notification;
-    let same = |asked: &Option<String>, is: Option<&String>| asked.as_ref().is_none_or(|asked| Some(asked) == is);
-    owns(&query.owner, record)
-        && same(&query.class, Some(&notification.class))
-        && same(&query.reference, notification.reference.as_ref())
-        && same(&query.group, notification.group.as_ref())
-        && query.state.is_none_or(|state| record.state() == state)
-        && query.channel.is_none_or(|channel| record.channels().contains(&channel))
-        && query
-            .address_hash
-            .as_ref()
-            .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
 }

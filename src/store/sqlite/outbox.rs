@@ -8,12 +8,7 @@ use super::read::Reads;
 use super::rows::{self, signed, unsigned};
 use super::sql;
 use crate::ports::deliveries::Owner;
-use crate::ports::outbox::OutboxMessage;
-
-/// Addresses are compared without case.
-fn folded(address: &str) -> String {
-    address.to_lowercase()
-}
+use crate::ports::outbox::{OutboxMessage, folded};
 
 impl Core {
     /// # Errors

@@ -83,7 +83,7 @@ impl<'a> Reads<'a> {
     /// [`StoreError`]; so for every read.
     pub fn read(&self, owner: &Owner, id: NotificationId) -> Result<Option<Record>> {
         let Some(seq) = self.seq_of(id)? else { return Ok(None) };
-        Ok(self.record(seq)?.filter(|record| owns(owner, record)))
+        Ok(self.record(seq)?.filter(|record| owner.owns(record)))
     }
 
     /// # Errors
@@ -92,7 +92,7 @@ impl<'a> Reads<'a> {
         let mut statement = self.conn.prepare_cached(sql::DELIVERY_SEQ)?;
         let found: Option<i64> = statement.query_row([delivery_key(&id)], |row| row.get(0)).optional()?;
         let Some(seq) = found else { return Ok(None) };
-        Ok(self.record(seq / schema::SLOTS)?.filter(|record| owns(owner, record)))
+        Ok(self.record(seq / schema::SLOTS)?.filter(|record| owner.owns(record)))
     }
 
     /// # Errors
@@ -186,10 +186,6 @@ impl<'a> Reads<'a> {
         let count: i64 = self.conn.prepare_cached(sql::GET_COUNT)?.query_row([name], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
-}
-
-pub(super) fn owns(owner: &Owner, record: &Record) -> bool {
-    record.notification.tenant == owner.tenant && record.notification.environment == owner.environment
 }
 
 fn bodies(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Delivery>> {

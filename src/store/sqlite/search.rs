@@ -7,7 +7,7 @@ use belfry_domain::notification::Record;
 use rusqlite::{OptionalExtension, params};
 
 use super::core::Result;
-use super::read::{Reads, owns};
+use super::read::Reads;
 use super::rows::{Named, address_key};
 use super::sql;
 use crate::ports::deliveries::{Page, Query};
@@ -45,9 +45,7 @@ impl Reads<'_> {
     }
 
     fn candidates(&self, query: &Query, owner: i64, before: i64) -> Result<Vec<i64>> {
-        let rare = query.state.filter(|state| {
-            matches!(state, StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)
-        });
+        let rare = query.rare_state();
         let (sql, value) = if let Some(hash) = &query.address_hash {
             let mut statement = self.conn.prepare_cached(sql::BY_ADDRESS)?;
             let found = statement.query_map([address_key(hash), before, MOST_WALKED], |row| row.get(0))?;
@@ -84,15 +82,7 @@ impl Reads<'_> {
         if fits != Some(true) {
             return Ok(None);
         }
-        Ok(self.record(seq)?.filter(|record| {
-            owns(&query.owner, record)
-                && query.state.is_none_or(|state| record.state() == state)
-                && query.channel.is_none_or(|channel| record.channels().contains(&channel))
-                && query
-                    .address_hash
-                    .as_ref()
-                    .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
-        }))
+        Ok(self.record(seq)?.filter(|record| query.fits(record)))
     }
 }
 

@@ -26,7 +26,7 @@ local function create(key, given, nid, rest, deliveries, from)
     local id, raw = ARGV[from + i * 2], pack('>I7', position) .. ARGV[from + i * 2 + 1]
     local d = delivery(raw)
     call('SET', root .. 'd' .. id, raw)
-    if d.state <= DEFERRED_OR_WAITING then enqueue(d, id) end
+    if d.state <= WAITING then enqueue(d, id) end
     count_state(d, 1)
   end
   return 1

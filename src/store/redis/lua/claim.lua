@@ -1,6 +1,7 @@
 -- Claims what is due. ARGV[6..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
 -- how many bytes, since when it has to be due by the node's clock (which is what due times are set by: a
--- server whose clock is wrong neither holds up nor hurries anything), whether the same nonce was asked before, then per lane: name, most, number of its provider, most of that provider.
+-- server whose clock is wrong neither holds up nor hurries anything), whether the same nonce was asked
+-- before, then per lane: name, most, its provider, most of that provider.
 -- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
 local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
 local now = clock()

@@ -31,7 +31,7 @@ local function int(number)
 end
 
 -- State codes: the lowest is the least finished.
-local DEFERRED_OR_WAITING, SENDING, PARKED, UNKNOWN, FAILED, BOUNCED, ACCEPTED = 2, 3, 4, 5, 6, 7, 12
+local WAITING, SENDING, PARKED, UNKNOWN, FAILED, BOUNCED = 2, 3, 4, 5, 6, 7
 local ALONE, SPENT, HELD_ALONE, RECEIPT = 1, 2, 4, 8
 
 -- A delivery's value: a head of fixed length, three short strings, then the body, which only Rust reads.
@@ -53,6 +53,11 @@ local function delivery(raw)
   d.collapse = sub(raw, D_SIZE + a + 1, D_SIZE + a + b)
   d.lane = sub(raw, D_SIZE + a + b + 1, D_SIZE + a + b + c)
   return d
+end
+
+-- Whether a claim is this token's: what every write under a claim compares.
+local function held_by(d, fence, nonce)
+  return d.state == SENDING and d.fence == fence and d.nonce == nonce
 end
 
 -- The head and the short strings.

@@ -7,7 +7,7 @@ local function count(name, by)
 end
 
 local function count_state(d, by)
-  if d.state <= DEFERRED_OR_WAITING then
+  if d.state <= WAITING then
     count('w' .. d.lane, by)
   elseif d.state == SENDING then
     count('s' .. d.lane, by)

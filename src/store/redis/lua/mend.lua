@@ -20,8 +20,8 @@ end
 -- Somebody is at it: the claim stands again, under its own token.
 local function claimed(key, id, d, at)
   local fence, nonce, rev = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2])
-  local same = d.state == SENDING and d.fence == fence and d.nonce == nonce
-  if d.rev >= rev or not (same or d.state <= DEFERRED_OR_WAITING) then return 2 end
+  local same = held_by(d, fence, nonce)
+  if d.rev >= rev or not (same or d.state <= WAITING) then return 2 end
   if not same then
     dequeue(d, id)
     count_state(d, -1)

@@ -14,8 +14,8 @@ local function put(key, id, old, fixed, lane, body, done)
     d.due, done.fence, done.nonce, done.rev, d.slot, old.nid, #old.tenant, #old.collapse, #lane)
   call('SET', key, head .. old.tenant .. old.collapse .. lane .. body)
 
-  if old.state <= DEFERRED_OR_WAITING then dequeue(old, id) end
-  if d.state <= DEFERRED_OR_WAITING then enqueue(d, id) end
+  if old.state <= WAITING then dequeue(old, id) end
+  if d.state <= WAITING then enqueue(d, id) end
   if old.state == SENDING and d.state ~= SENDING then release(id) end
   if has(old.flags, RECEIPT) then call('ZREM', root .. 'receipts', id) end
   if d.receipt > 0 then call('ZADD', root .. 'receipts', int(d.receipt), id) end

@@ -13,7 +13,7 @@ for item = 2, #KEYS do
     answer = 3
   elseif d.state ~= SENDING then
     answer = { 2, call('GET', key) }
-  elseif d.fence ~= fence or d.nonce ~= nonce or d.lapse ~= lapse or d.lapse > now then
+  elseif not held_by(d, fence, nonce) or d.lapse ~= lapse or d.lapse > now then
     answer = 2
   elseif d.rev + 1 ~= rev or take('>B', ARGV[at + 4]) == SENDING then
     answer = call('GET', key)

@@ -5,7 +5,7 @@ local answers = {}
 for item = 2, #KEYS do
   local key, fence, nonce = KEYS[item], tonumber(ARGV[item * 2 + 2]), ARGV[item * 2 + 3]
   local d = front(key)
-  local held = d and d.state == SENDING and d.fence == fence and d.nonce == nonce
+  local held = d and held_by(d, fence, nonce)
   if held then
     local lapse = now + d.lease
     -- Never the same as before: a renewal is to be seen.

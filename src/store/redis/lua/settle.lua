@@ -11,7 +11,7 @@ for item = 2, #KEYS do
     answer = 3
   elseif d.done_fence == fence and d.done_nonce == nonce and d.done_rev == rev then
     answer = 1
-  elseif d.state ~= SENDING or d.fence ~= fence or d.nonce ~= nonce then
+  elseif not held_by(d, fence, nonce) then
     answer = 2
   elseif d.rev + 1 ~= rev or (named ~= 0 and named ~= d.fence) then
     answer = call('GET', key)

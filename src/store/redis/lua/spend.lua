@@ -8,7 +8,7 @@ for item = 2, #KEYS do
   local answer = 1
   if not d then
     answer = 3
-  elseif d.state ~= SENDING or d.fence ~= fence or d.nonce ~= nonce then
+  elseif not held_by(d, fence, nonce) then
     answer = 2
   elseif d.rev == rev then
     if not has(d.flags, SPENT) then d.flags = d.flags + SPENT end
