@@ -95,7 +95,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config)));
-    let around = Surroundings { clock: clock.clone(), watch: recorder.clone() };
+    let around = Surroundings { clock: clock.clone(), watch: recorder.clone(), patient: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
     let content = load_content(&config)?;
     render::keep_current(&content, stores.installation.as_ref()).await?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -11,7 +12,7 @@ use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::Clock;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::OutboxMessages;
-use crate::ports::store_news::StoreWatch;
+use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
 use crate::store::redis::{Clocks, RedisStore, StoreClock};
@@ -28,6 +29,9 @@ pub struct Stores {
     place: Place,
 }
 
+/// Between two tries at servers that are away.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 enum Place {
     Memory,
     File(Arc<SqliteStore>),
@@ -38,6 +42,8 @@ enum Place {
 pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     pub watch: Arc<dyn StoreWatch>,
+    /// Servers that are away are waited for.
+    pub patient: bool,
 }
 
 impl Stores {
@@ -82,7 +88,7 @@ impl Stores {
         })?;
         let durability = what_is_lost(settings.durability);
         let names = Names::new(settings.prefix.clone(), config.shards);
-        let link = Link::open(settings).await?;
+        let link = reach(settings, &around).await?;
         let clocks = Clocks { node: around.clock, store: StoreClock::Server };
         let store = RedisStore::new(link, names, clocks, around.watch);
         store.prepare().await?;
@@ -127,6 +133,20 @@ impl Stores {
             Place::File(store) => store.close().await,
             Place::Memory | Place::Redis(_) => {}
         }
+    }
+}
+
+/// Connects. Who starts together with the servers, or while they are away, goes on when they are there;
+/// what only an operator can mend refuses the start.
+async fn reach(settings: LinkSettings, around: &Surroundings) -> anyhow::Result<Link> {
+    loop {
+        let refused = match Link::connect(settings.clone()).await {
+            Ok(link) => return Ok(link),
+            Err(refused) => refused,
+        };
+        anyhow::ensure!(refused.passes && around.patient, refused.error);
+        around.watch.tell(StoreNews::Awaited { why: refused.error.to_string() });
+        around.clock.sleep_until(around.clock.boot() + TRY_AGAIN).await;
     }
 }
 

@@ -31,7 +31,12 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     // Before anything is announced: a signal that comes right after has to find its listener.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
-    let running = start(config.clone(), options).await?;
+    let running = tokio::select! {
+        biased;
+        // A start may wait for the store; whoever no longer wants it does not.
+        () = signals.end() => return Ok(Exit::Ok),
+        running = start(config.clone(), options) => running?,
+    };
     announce(shell, &config, &running, args.ephemeral)?;
     let signal = until_asked_to_end(shell, &running, &mut signals).await;
     running.tell_end_asked(signal);

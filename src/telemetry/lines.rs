@@ -199,6 +199,9 @@ fn store_news(news: &StoreNews) {
                     "accepted here, and lost by the store: whoever asked for it has to ask again");
             }
         }
+        StoreNews::Awaited { why } => {
+            warn!(target: STORE, fact = "store_awaited", why, "the store is away; the start waits for it");
+        }
         StoreNews::ClockSkew { ms } => {
             warn!(target: STORE, fact = "clock_skew", ms, "how far the store's clock is ahead of this node's");
         }

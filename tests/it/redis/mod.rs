@@ -11,6 +11,7 @@ mod mend;
 mod sentinel;
 mod server;
 mod shared;
+mod start;
 mod valkey;
 
 pub use server::Server;
