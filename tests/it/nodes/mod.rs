@@ -1,0 +1,6 @@
+//! Several real processes on one Redis: killed, stopped and restarted while the servers under them
+//! falter, with nothing acknowledged lost and nothing doubled without a recorded reason.
+
+mod books;
+mod fleet;
+mod storm;
