@@ -2,5 +2,6 @@
 //! falter, with nothing acknowledged lost and nothing doubled without a recorded reason.
 
 mod books;
+mod case_25;
 mod fleet;
 mod storm;
