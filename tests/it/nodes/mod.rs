@@ -4,4 +4,5 @@
 mod books;
 mod case_25;
 mod fleet;
+mod rolling;
 mod storm;
