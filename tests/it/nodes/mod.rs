@@ -3,6 +3,7 @@
 
 mod books;
 mod case_25;
+mod failover;
 mod fleet;
 mod rolling;
 mod storm;
