@@ -5,5 +5,6 @@ mod books;
 mod case_25;
 mod failover;
 mod fleet;
+mod moving;
 mod rolling;
 mod storm;
