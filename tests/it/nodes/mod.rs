@@ -7,4 +7,5 @@ mod failover;
 mod fleet;
 mod moving;
 mod rolling;
+mod servers;
 mod storm;
