@@ -3,6 +3,7 @@
 
 mod books;
 mod case_25;
+mod clocks;
 mod failover;
 mod fleet;
 mod moving;
