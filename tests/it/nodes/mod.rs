@@ -6,6 +6,7 @@ mod case_25;
 mod clocks;
 mod failover;
 mod fleet;
+mod memory;
 mod moving;
 mod rolling;
 mod servers;
