@@ -68,6 +68,14 @@ impl Tally {
         self.lost += other.lost;
     }
 
+    /// One that is gone from the store: what kind of repeat it may have had still holds.
+    pub(crate) fn check_lost(&mut self, number: usize, sink: &Sink) {
+        self.lost += 1;
+        let effects = sink.effects(&intent(number));
+        let alike = effects.iter().all(|copy| *copy == effects[0]);
+        assert!(alike && (effects.len() <= 1 || !at_most_once(number)), "{}: {effects:?}", intent(number));
+    }
+
     /// Checks one intent by its ended delivery.
     pub(crate) fn check(&mut self, number: usize, delivery: &Value, sink: &Sink) {
         let name = intent(number);

@@ -44,7 +44,7 @@ impl Books<'_> {
                         for number in numbers.skip(worker).step_by(workers) {
                             let id = accepted.get(&intent(number)).expect("acknowledged");
                             if named.contains(id) && gone(&mut client, id) {
-                                tally.lost += 1;
+                                tally.check_lost(number, self.sink);
                                 continue;
                             }
                             tally.check(number, &ended(&mut client, id), self.sink);
