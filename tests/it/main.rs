@@ -10,6 +10,7 @@ mod cli;
 mod contract;
 mod http;
 mod kill;
+mod nodes;
 mod outbox;
 mod peers;
 mod redis;

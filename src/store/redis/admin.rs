@@ -111,7 +111,7 @@ impl Installation for RedisStore {
     }
 
     async fn keep_template(&self, version: &str, files: &str) -> Result<()> {
-        let args = vec![version.as_bytes().to_vec(), files.as_bytes().to_vec(), signed(self.now().0)];
+        let args = vec![version.as_bytes().to_vec(), files.as_bytes().to_vec(), signed(self.clock.now().0)];
         self.installation("keep_template", args, Need::Durable).await?;
         self.templates.lock().unwrap_or_else(PoisonError::into_inner).insert(version.to_owned());
         Ok(())

@@ -9,7 +9,7 @@ use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
 use super::shard::Heard;
-use super::store::{Ask, RedisStore, decimal};
+use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::deliveries::{Claim, ClaimAsk, Claims, CollapseGroup, MOST_ITEMS, Token};
 
 /// A claim takes no further delivery once what it has read is so large.
@@ -126,7 +126,7 @@ impl RedisStore {
     /// Shards that may have something due in these lanes; those that surely have it first, each group
     /// from where the last claim stopped.
     fn candidates(&self, ask: &ClaimAsk, among: &[usize], but: &[u16]) -> Vec<(u16, bool)> {
-        let (now, boot) = (self.now(), self.clock.boot());
+        let (now, boot) = (self.clock.now(), self.clock.boot());
         let start = self.turn.load(Ordering::Relaxed);
         let count = self.shards.len();
         let mut found = Vec::new();
@@ -196,10 +196,10 @@ impl RedisStore {
             if ask.alone { b"a".to_vec() } else { b"n".to_vec() },
             decimal(share.room as u64),
             decimal(MOST_BYTES),
-            decimal(u64::try_from(place.patience().as_millis()).unwrap_or(u64::MAX)),
+            signed(self.clock.now().minus(place.patience()).0),
             decimal(u64::from(again)),
         ];
-        let now = self.now();
+        let now = self.clock.now();
         // What is known to be empty or not due costs no look.
         let worth_a_look = |lane: &Lane| again || place.expects(lane, ask.alone).may_be_due(now);
         let mut lanes = Vec::with_capacity(share.lanes.len());
@@ -238,7 +238,7 @@ impl RedisStore {
 
     /// Of the lanes in which no shard has something due already.
     fn next_due(&self, ask: &ClaimAsk) -> Option<UnixMs> {
-        let now = self.now();
+        let now = self.clock.now();
         let of_lane = |lane: &Lane| {
             let heard: Vec<Heard> = self.shards.iter().map(|shard| shard.expects(lane, ask.alone)).collect();
             if heard.iter().any(|heard| heard.may_be_due(now)) {

@@ -1,7 +1,7 @@
 //! The store itself: what all verbs share.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use belfry_domain::UnixMs;
@@ -30,7 +30,7 @@ const LAYOUT: u64 = 1;
 /// Questions of the latest claims: a repeat of one of them looks for what it was given.
 const ASKED: usize = 256;
 
-/// Whose clock says what is due and what has lapsed.
+/// Whose clock leases go by. What is due is said by the nodes', which set the due times.
 #[derive(Clone)]
 pub enum StoreClock {
     /// The server's: all nodes go by one.
@@ -69,8 +69,6 @@ pub struct RedisStore {
     pub(super) turn: AtomicUsize,
     /// The newest position that this node has given out or seen.
     position: AtomicU64,
-    /// How far the server's clock is ahead of this node's, in milliseconds.
-    ahead: AtomicI64,
     asked: Mutex<VecDeque<(String, u64)>>,
     pub(super) doors: Doors,
     /// Versions of templates that this node has kept, and so may use.
@@ -125,7 +123,6 @@ impl RedisStore {
             due: DueSignal::default(),
             turn: AtomicUsize::new(0),
             position: AtomicU64::new(0),
-            ahead: AtomicI64::new(0),
             asked: Mutex::default(),
             doors,
             templates: Mutex::default(),
@@ -224,7 +221,7 @@ impl RedisStore {
     /// Something may be due in a shard.
     pub(super) fn woken(&self, shard: u16) {
         if let Some(shard) = self.shards.get(usize::from(shard)) {
-            shard.wake(self.now());
+            shard.wake(self.clock.now());
         }
         self.due.raise();
     }
@@ -243,17 +240,9 @@ impl RedisStore {
         self.position.fetch_max(position, Ordering::SeqCst);
     }
 
-    /// The store's time, as of its latest answer.
-    pub(super) fn now(&self) -> UnixMs {
-        match &self.store_clock {
-            StoreClock::Server => UnixMs(self.clock.now().0 + self.ahead.load(Ordering::Relaxed)),
-            StoreClock::Own(clock) => clock.now(),
-        }
-    }
-
+    /// An answer told the store's time.
     pub(super) fn saw_time(&self, now: UnixMs) {
         let ms = now.0 - self.clock.now().0;
-        self.ahead.store(ms, Ordering::Relaxed);
         if self.skewed.swap(is_skewed(ms), Ordering::Relaxed) != is_skewed(ms) {
             self.watch.tell(StoreNews::ClockSkew { ms });
         }

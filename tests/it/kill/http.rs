@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use super::server::KEY;
 
-pub(super) struct Client {
+pub(crate) struct Client {
     address: SocketAddr,
     key: String,
+    patience: Duration,
     open: Option<BufReader<TcpStream>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub head: String,
     pub body: String,
@@ -23,26 +24,31 @@ pub(super) struct Answer {
 
 impl Answer {
     #[track_caller]
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 }
 
 impl Client {
-    pub(super) fn new(address: SocketAddr) -> Self {
-        Self { address, key: KEY.to_owned(), open: None }
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self::patient(address, Duration::from_secs(30))
     }
 
-    pub(super) fn with_key(self, key: &str) -> Self {
+    /// That gives up on an answer after `patience`.
+    pub(crate) fn patient(address: SocketAddr, patience: Duration) -> Self {
+        Self { address, key: KEY.to_owned(), patience, open: None }
+    }
+
+    pub(crate) fn with_key(self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self }
     }
 
-    pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
         let key = &self.key;
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {key}\r\n\r\n"))
     }
 
-    pub(super) fn post(&mut self, path: &str, key: &str, body: &Value) -> io::Result<Answer> {
+    pub(crate) fn post(&mut self, path: &str, key: &str, body: &Value) -> io::Result<Answer> {
         let (body, bearer) = (body.to_string(), &self.key);
         self.ask(&format!(
             "POST {path} HTTP/1.1\r\nHost: kill\r\nAuthorization: Bearer {bearer}\r\nIdempotency-Key: \"{key}\"\r\n\
@@ -55,7 +61,7 @@ impl Client {
     fn ask(&mut self, request: &str) -> io::Result<Answer> {
         let mut stream = match self.open.take() {
             Some(stream) => stream,
-            None => connect(self.address)?,
+            None => connect(self.address, self.patience)?,
         };
         stream.get_mut().write_all(request.as_bytes())?;
         let answer = read(&mut stream)?;
@@ -66,10 +72,10 @@ impl Client {
     }
 }
 
-fn connect(address: SocketAddr) -> io::Result<BufReader<TcpStream>> {
+fn connect(address: SocketAddr, patience: Duration) -> io::Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(patience))?;
     Ok(BufReader::new(stream))
 }
 

@@ -1,6 +1,6 @@
 //! Callers who never give up: each intent is asked for under its own key until it is accepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,26 +11,43 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::http::Client;
+use crate::peers::until::pass;
 
 const CALLERS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(50);
+/// How long to wait for an answer: where there is nobody else to ask, and where there is.
+const ONLY_ONE: Duration = Duration::from_secs(30);
+const NEXT_ONE: Duration = Duration::from_secs(3);
+const AFTER_REFUSAL: Duration = Duration::from_millis(20);
 
 /// Where the server is at the moment, if it is anywhere.
-pub(super) type Place = Arc<Mutex<Option<SocketAddr>>>;
+pub(crate) type Place = Arc<Mutex<Option<SocketAddr>>>;
 
 /// What was accepted: id by intent.
 #[derive(Clone, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     accepted: Arc<Mutex<BTreeMap<String, String>>>,
     count: Arc<AtomicUsize>,
+    refused: Arc<AtomicUsize>,
+    cut: Arc<AtomicUsize>,
 }
 
 impl Ledger {
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    pub(super) fn accepted(&self) -> BTreeMap<String, String> {
+    /// Answers of 503.
+    pub(crate) fn refused(&self) -> usize {
+        self.refused.load(Ordering::SeqCst)
+    }
+
+    /// Requests that got no answer.
+    pub(crate) fn cut(&self) -> usize {
+        self.cut.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn accepted(&self) -> BTreeMap<String, String> {
         self.accepted.lock().unwrap().clone()
     }
 
@@ -42,63 +59,106 @@ impl Ledger {
 }
 
 /// Even intents go at least once, odd ones at most once.
-pub(super) fn at_most_once(number: usize) -> bool {
+pub(crate) fn at_most_once(number: usize) -> bool {
     number % 2 == 1
 }
 
-pub(super) fn intent(number: usize) -> String {
+pub(crate) fn intent(number: usize) -> String {
     format!("intent-{number:05}")
 }
 
-pub(super) fn body(number: usize) -> Value {
+pub(crate) fn body(number: usize) -> Value {
     let class = if at_most_once(number) { "marketing" } else { "receipt" };
     json!({
         "class": class,
         "channels": ["email"],
+        "reference": intent(number),
         "to": { "email": format!("customer{number}@example.com") },
         "content": { "subject": intent(number), "text": format!("This is the text of {number}.") },
     })
 }
 
 /// Asks for every intent in `numbers` until each is accepted, wherever the server is by then.
-pub(super) fn send(place: &Place, ledger: &Ledger, numbers: Range<usize>) {
+pub(crate) fn send(place: &Place, ledger: &Ledger, numbers: Range<usize>) {
+    send_through(std::slice::from_ref(place), ledger, numbers);
+}
+
+/// The same through several nodes in turn, as a balancer does it: the next try goes to the next one.
+pub(crate) fn send_through(places: &[Place], ledger: &Ledger, numbers: Range<usize>) {
     let next = AtomicUsize::new(numbers.start);
     thread::scope(|scope| {
-        for _ in 0..CALLERS {
-            scope.spawn(|| {
-                let mut client = None;
+        for caller in 0..CALLERS {
+            let (next, end) = (&next, numbers.end);
+            scope.spawn(move || {
+                let mut caller = Caller::new(places, caller);
                 loop {
                     let number = next.fetch_add(1, Ordering::SeqCst);
-                    if number >= numbers.end {
+                    if number >= end {
                         return;
                     }
-                    ledger.note(intent(number), ask(place, &mut client, number));
+                    ledger.note(intent(number), caller.ask(ledger, number));
                 }
             });
         }
     });
 }
 
-/// Asks until the answer is an accept; every other answer than 202 and 503 is a failure.
-fn ask(place: &Place, client: &mut Option<(SocketAddr, Client)>, number: usize) -> String {
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        let Some(address) = *place.lock().unwrap() else {
-            thread::yield_now();
-            continue;
-        };
-        let (_, caller) = match client.take().filter(|(before, _)| *before == address) {
-            Some(same) => client.insert(same),
-            None => client.insert((address, Client::new(address))),
-        };
-        match caller.post("/v1/notifications", &intent(number), &body(number)) {
-            Ok(answer) if answer.status == 202 => {
-                return answer.json()["id"].as_str().expect("an id").to_owned();
+/// One caller and its open connections.
+struct Caller<'a> {
+    places: &'a [Place],
+    turn: usize,
+    open: HashMap<SocketAddr, Client>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(places: &'a [Place], turn: usize) -> Self {
+        Self { places, turn, open: HashMap::new() }
+    }
+
+    /// Asks until the answer is an accept; every other answer than 202 and 503 is a failure.
+    fn ask(&mut self, ledger: &Ledger, number: usize) -> String {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(id) = self.ask_once(ledger, number) {
+                return id;
             }
-            Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+        }
+        panic!("{} was never accepted", intent(number));
+    }
+
+    /// Asks the next node that is up.
+    fn ask_once(&mut self, ledger: &Ledger, number: usize) -> Option<String> {
+        self.turn += 1;
+        let Some(address) = *self.places[self.turn % self.places.len()].lock().unwrap() else {
+            thread::yield_now();
+            return None;
+        };
+        // Where there is another node, nobody waits long for one that says nothing.
+        let patience = if self.places.len() > 1 { NEXT_ONE } else { ONLY_ONE };
+        let mut client = self.open.remove(&address).unwrap_or_else(|| Client::patient(address, patience));
+        match client.post("/v1/notifications", &intent(number), &body(number)) {
+            Ok(answer) => {
+                self.open.insert(address, client);
+                if answer.status == 202 {
+                    return Some(answer.json()["id"].as_str().expect("an id").to_owned());
+                }
+                assert_eq!(answer.status, 503, "{answer:?}");
+                ledger.refused.fetch_add(1, Ordering::SeqCst);
+                pass(AFTER_REFUSAL);
+            }
             // Killed meanwhile: whether it was taken is not known, so it is asked again.
-            Err(_) => *client = None,
+            Err(_) => drop(ledger.cut.fetch_add(1, Ordering::SeqCst)),
+        }
+        None
+    }
+}
+
+/// Asks for each of `numbers` once and takes no for an answer; whether it was taken may stay unknown.
+pub(crate) fn send_once(places: &[Place], ledger: &Ledger, numbers: Range<usize>) {
+    let mut caller = Caller::new(places, 0);
+    for number in numbers {
+        if let Some(id) = caller.ask_once(ledger, number) {
+            ledger.note(intent(number), id);
         }
     }
-    panic!("{} was never accepted", intent(number));
 }

@@ -1,11 +1,11 @@
 //! The real process: killed, stopped, restarted, waiting.
 
 mod graceful;
-mod http;
+pub(crate) mod http;
 mod kills;
-mod load;
-mod reconcile;
-mod server;
-mod sink;
+pub(crate) mod load;
+pub(crate) mod reconcile;
+pub(crate) mod server;
+pub(crate) mod sink;
 mod stopped;
 mod waiting;

@@ -13,16 +13,18 @@ use crate::peers::until::until;
 const SETTLES: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     pub accepted: usize,
     pub unknown: usize,
     pub parked: usize,
     /// Effects beyond each intent's first.
     pub extra: usize,
+    /// Gone, and named as such by a node.
+    pub lost: usize,
 }
 
 /// The delivery of an intent, once it has ended.
-pub(super) fn ended(client: &mut Client, id: &str) -> Value {
+pub(crate) fn ended(client: &mut Client, id: &str) -> Value {
     until(&format!("{id} ends"), SETTLES, || {
         let answer = client.get(&format!("/v1/notifications/{id}")).ok()?;
         assert_eq!(answer.status, 200, "accepted, then forgotten: {id}: {answer:?}");
@@ -46,28 +48,52 @@ fn excuses(delivery: &Value) -> usize {
 }
 
 /// Checks every intent of the ledger.
-pub(super) fn reconcile(client: &mut Client, ledger: &Ledger, sink: &Sink, total: usize) -> Tally {
+pub(crate) fn reconcile(client: &mut Client, ledger: &Ledger, sink: &Sink, total: usize) -> Tally {
     let accepted = ledger.accepted();
     assert_eq!(accepted.len(), total, "every intent was accepted once");
     let mut tally = Tally::default();
     for number in 0..total {
+        let delivery = ended(client, &accepted[&intent(number)]);
+        tally.check(number, &delivery, sink);
+    }
+    tally
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.accepted += other.accepted;
+        self.unknown += other.unknown;
+        self.parked += other.parked;
+        self.extra += other.extra;
+        self.lost += other.lost;
+    }
+
+    /// One that is gone from the store: what kind of repeat it may have had still holds.
+    pub(crate) fn check_lost(&mut self, number: usize, sink: &Sink) {
+        self.lost += 1;
+        let effects = sink.effects(&intent(number));
+        let alike = effects.iter().all(|copy| *copy == effects[0]);
+        assert!(alike && (effects.len() <= 1 || !at_most_once(number)), "{}: {effects:?}", intent(number));
+    }
+
+    /// Checks one intent by its ended delivery.
+    pub(crate) fn check(&mut self, number: usize, delivery: &Value, sink: &Sink) {
         let name = intent(number);
-        let delivery = ended(client, &accepted[&name]);
         let effects = sink.effects(&name);
         let state = delivery["state"].as_str().unwrap_or_default();
         let extra = effects.len().saturating_sub(1);
-        tally.extra += extra;
-        assert!(extra <= excuses(&delivery), "{name}: {} effects, but {delivery}", effects.len());
+        self.extra += extra;
+        assert!(extra <= excuses(delivery), "{name}: {} effects, but {delivery}", effects.len());
         for copy in &effects {
             assert_eq!((&copy.message_id, &copy.text), (&effects[0].message_id, &effects[0].text), "{name}");
         }
         match (at_most_once(number), state) {
             (_, "accepted") => {
-                tally.accepted += 1;
+                self.accepted += 1;
                 assert!(!effects.is_empty(), "{name} is called accepted, but nothing arrived: {delivery}");
             }
-            (true, "unknown") => tally.unknown += 1,
-            (false, "parked") => tally.parked += 1,
+            (true, "unknown") => self.unknown += 1,
+            (false, "parked") => self.parked += 1,
             _ => panic!("{name} ended {state}: {delivery}"),
         }
         if at_most_once(number) {
@@ -76,5 +102,4 @@ pub(super) fn reconcile(client: &mut Client, ledger: &Ledger, sink: &Sink, total
             assert!(!effects.is_empty() || state == "parked", "{name} is lost: {delivery}");
         }
     }
-    tally
 }

@@ -16,17 +16,22 @@ use tempfile::TempDir;
 use super::http::Client;
 use crate::peers::until::until;
 
-pub(super) const KEY: &str = "kill-0123456789abcdef0123456789abcdef";
+pub(crate) const KEY: &str = "kill-0123456789abcdef0123456789abcdef";
 const START: Duration = Duration::from_secs(20);
 
 /// Where a server lives: its folder stays when it dies.
-pub(super) struct Site {
+pub(crate) struct Site {
     folder: TempDir,
 }
 
 impl Site {
-    /// With mail going to `relay`, leases of a second, and short waits.
-    pub(super) fn new(relay: SocketAddr, more: &str) -> Self {
+    /// With mail going to `relay`, leases of a second, and short waits, on a store in its folder.
+    pub(crate) fn new(relay: SocketAddr, more: &str) -> Self {
+        Self::over("[store.sqlite]\npath = \"store/belfry.db\"\n", relay, more)
+    }
+
+    /// The same on the store that `store` describes.
+    pub(crate) fn over(store: &str, relay: SocketAddr, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let class = |name: &str, order: &str| {
             format!(
@@ -35,7 +40,7 @@ impl Site {
             )
         };
         let config = format!(
-            "[http]\nlisten = \"127.0.0.1:0\"\n[store.sqlite]\npath = \"store/belfry.db\"\n\
+            "[http]\nlisten = \"127.0.0.1:0\"\n{store}\
              [channels.email]\nproviders = [\"main\"]\n\
              [providers.main]\nkind = \"smtp\"\nurl = \"smtp://{relay}\"\nfrom = \"Shop <no-reply@example.com>\"\n\
              {}{}{more}",
@@ -46,12 +51,12 @@ impl Site {
         Self { folder }
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Starts it and returns once it says where it listens.
-    pub(super) fn start(&self) -> Server {
+    pub(crate) fn start(&self) -> Server {
         let log = fs::File::options().create(true).append(true).open(self.folder().join("log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_belfry"))
             .args(["serve", "--port", "0", "--config", "belfry.toml"])
@@ -80,7 +85,7 @@ impl Site {
     }
 
     /// What all its servers wrote so far.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder().join("log")).unwrap_or_default()
     }
 }
@@ -103,23 +108,23 @@ fn address_in(line: &str) -> Option<SocketAddr> {
     rest[..end].parse().ok()
 }
 
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     pub address: SocketAddr,
 }
 
 impl Server {
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.address)
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
     }
 
     /// `kill -9`, and its end.
-    pub(super) fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
         let status = self.child.wait().unwrap();
         assert_eq!(status.signal(), Some(9));
@@ -127,11 +132,11 @@ impl Server {
 
     /// Its end, which must come within `within`.
     #[track_caller]
-    pub(super) fn ended(&mut self, within: Duration) -> ExitStatus {
+    pub(crate) fn ended(&mut self, within: Duration) -> ExitStatus {
         until("the process ends", within, || self.child.try_wait().unwrap())
     }
 
-    pub(super) fn running(&mut self) -> bool {
+    pub(crate) fn running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 }

@@ -9,14 +9,14 @@ use std::thread;
 
 /// Where a reply can be held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Greeting,
     FinalDot,
 }
 
 /// One message as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Effect {
+pub(crate) struct Effect {
     pub message_id: String,
     /// Header and body, as they came.
     pub text: String,
@@ -34,13 +34,13 @@ struct Seen {
 }
 
 #[derive(Clone)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     pub address: SocketAddr,
     seen: Arc<(Mutex<Seen>, Condvar)>,
 }
 
 impl Sink {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sink = Self { address: listener.local_addr().unwrap(), seen: Arc::default() };
         let accepting = sink.clone();
@@ -59,31 +59,31 @@ impl Sink {
     }
 
     /// All messages so far.
-    pub(super) fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.seen().total
     }
 
     /// The intents, in the order of their arrival.
-    pub(super) fn order(&self) -> Vec<String> {
+    pub(crate) fn order(&self) -> Vec<String> {
         self.seen().order.clone()
     }
 
     /// What arrived for an intent.
-    pub(super) fn effects(&self, intent: &str) -> Vec<Effect> {
+    pub(crate) fn effects(&self, intent: &str) -> Vec<Effect> {
         self.seen().effects.get(intent).cloned().unwrap_or_default()
     }
 
     /// Holds back every reply at `phase` from now on.
-    pub(super) fn hold(&self, phase: Phase) {
+    pub(crate) fn hold(&self, phase: Phase) {
         self.seen().held_at = Some(phase);
     }
 
     /// How many connections wait for a reply that is held back.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.seen().waiting
     }
 
-    pub(super) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.seen().held_at = None;
         self.seen.1.notify_all();
     }

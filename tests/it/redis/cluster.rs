@@ -65,13 +65,12 @@ impl Cluster {
 
     /// Moves up to `most` keys; how many it were.
     pub fn move_keys(&self, slot: u16, from: usize, to: usize, most: usize) -> usize {
-        let keys: Vec<String> =
+        let keys: Vec<Vec<u8>> =
             self.servers[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &most.to_string()]);
         if !keys.is_empty() {
-            let port = self.servers[to].port().to_string();
-            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
-            words.extend(keys.iter().map(String::as_str));
-            let () = self.servers[from].ask(&words);
+            let mut migrate = redis::cmd("MIGRATE");
+            migrate.arg("127.0.0.1").arg(self.servers[to].port()).arg(&["", "0", "5000", "KEYS"]).arg(&keys);
+            let () = migrate.query(&mut self.servers[from].connection()).unwrap();
         }
         keys.len()
     }

@@ -2,17 +2,17 @@
 //! link to them does when they falter.
 
 mod calls;
-mod cluster;
+pub(crate) mod cluster;
 mod durable;
 mod errors;
 mod following;
 mod link;
 mod mend;
-mod sentinel;
-mod server;
+pub(crate) mod sentinel;
+pub(crate) mod server;
 mod shared;
 mod start;
-mod valkey;
+pub(crate) mod valkey;
 
 pub use server::Server;
 pub use shared::{shared, shared_cluster};

@@ -1,11 +1,10 @@
 -- Claims what is due. ARGV[6..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
--- how many bytes, how long due before a node that is not preferred may take it, whether the same nonce
--- was asked before, then per lane: name, most, number of its provider, most of that provider.
+-- how many bytes, since when it has to be due by the node's clock (which is what due times are set by: a
+-- server whose clock is wrong neither holds up nor hurries anything), whether the same nonce was asked before, then per lane: name, most, number of its provider, most of that provider.
 -- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
 local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
 local now = clock()
-local room, bytes, again = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[12]
-local late = int(now - tonumber(ARGV[11]))
+local room, bytes, late, again = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11], ARGV[12]
 local MOST_TENANTS = 256
 local lowest = tonumber(stood[3] or '0')
 local claims, heads, of_provider = {}, {}, {}

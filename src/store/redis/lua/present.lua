@@ -12,4 +12,6 @@ else
   call('ZADD', KEYS[1], now, ARGV[2])
 end
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]))
+-- From before the clock stepped back: who is still there says so again.
+call('ZREMRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')
 return { now, call('ZRANGE', KEYS[1], 0, 255) }
