@@ -67,7 +67,7 @@ enum Command {
     SendAgain(act::SendAgainArgs),
     /// Say what became of a delivery whose outcome is unknown, or that is parked
     Resolve(act::ResolveArgs),
-    /// Show where a notification stands
+    /// Show where a notification stands, or without an id how the server does
     Status(status::StatusArgs),
     /// Draw what happened to a notification, and why; as JSON the same as `status`
     Explain(explain::ExplainArgs),
