@@ -32,8 +32,7 @@ use crate::telemetry::{Names, Recorder};
 use providers::Providers;
 use render::Templates;
 pub use roles::{AllRoles, Role, Roles};
-pub use stores::Stores;
-use stores::Surroundings;
+pub use stores::{Stores, Surroundings};
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);

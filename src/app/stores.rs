@@ -14,7 +14,7 @@ use crate::ports::outbox::OutboxMessages;
 use crate::ports::store_news::StoreWatch;
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
-use crate::store::redis::{Clocks, RedisStore, StoreClock};
+use crate::store::redis::{Clocks, RedisStore, StoreClock, wipe};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
 /// One store, as each room sees it.
@@ -76,10 +76,7 @@ impl Stores {
     }
 
     async fn open_redis(config: &RedisConfig, around: Surroundings) -> anyhow::Result<Self> {
-        let settings = LinkSettings::of(config).map_err(|problems| {
-            let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("{}", each.join("; "))
-        })?;
+        let settings = link_settings(config)?;
         let durability = what_is_lost(settings.durability);
         let names = Names::new(settings.prefix.clone(), config.shards);
         let link = Link::open(settings).await?;
@@ -92,6 +89,17 @@ impl Stores {
     #[must_use]
     pub const fn are_in_memory(&self) -> bool {
         matches!(self.place, Place::Memory)
+    }
+
+    /// Removes everything under keys that begin with `prefix`, on the Redis that `config` names.
+    ///
+    /// # Errors
+    /// It is away, or was only partly reached.
+    pub async fn wipe(config: &Config, prefix: &str) -> anyhow::Result<()> {
+        let settings = link_settings(&config.store.redis)?;
+        let link = Link::open(settings).await?;
+        wipe(&link, prefix, config.store.redis.shards).await?;
+        Ok(())
     }
 
     /// Takes part in the work under this name, where several nodes share it.
@@ -128,6 +136,13 @@ impl Stores {
             Place::Memory | Place::Redis(_) => {}
         }
     }
+}
+
+fn link_settings(config: &RedisConfig) -> anyhow::Result<LinkSettings> {
+    LinkSettings::of(config).map_err(|problems| {
+        let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", each.join("; "))
+    })
 }
 
 fn what_is_lost(durability: Durability) -> String {
