@@ -16,6 +16,7 @@ use crate::intake::content_check::{ContentCheck, Slot};
 use crate::intake::fields::FieldProblem;
 use crate::ports::StoreError;
 use crate::ports::admin::Installation;
+use crate::ports::message::Rendered;
 
 /// The current templates, swapped whole by a reload.
 #[derive(Clone)]
@@ -55,7 +56,7 @@ impl Render for Templates {
         let inputs: Inputs = serde_json::from_str(inputs)
             .map_err(|_| RenderFault::Broken("its stored content cannot be read".into()))?;
         let content = self.content();
-        let message = match apart(|| content.render(&inputs, channel, slot)) {
+        let message = match made(&content, &inputs, channel, slot) {
             Err(problem) if problem.fault == ContentFault::UnknownVersion => {
                 self.fetch(&content, &inputs).await?;
                 apart(|| content.render(&inputs, channel, slot))
@@ -70,6 +71,14 @@ impl Render for Templates {
         let address = inputs.to.slots(channel).into_iter().find(|(name, _)| name == slot);
         let (_, address) = address.ok_or_else(|| RenderFault::Broken("its address is not kept".into()))?;
         Ok(Made { address, hash: hash(&message), message })
+    }
+}
+
+fn made(content: &Content, inputs: &Inputs, channel: ChannelKind, slot: &str) -> Result<Rendered, RenderProblem> {
+    match inputs.source {
+        Source::Template { .. } => apart(|| content.render(inputs, channel, slot)),
+        // What is taken as it was given waits for nothing.
+        Source::Inline(_) => content.render(inputs, channel, slot),
     }
 }
 
@@ -101,7 +110,7 @@ impl ContentCheck for Templates {
         let content = self.content();
         let made: Vec<Result<String, RenderProblem>> = slots
             .iter()
-            .map(|(channel, slot)| apart(|| content.render(inputs, *channel, slot)).map(|made| hash(&made)))
+            .map(|(channel, slot)| made(&content, inputs, *channel, slot).map(|made| hash(&made)))
             .collect();
         if made.iter().all(Result::is_ok) {
             return Ok(made.into_iter().flatten().collect());

@@ -234,5 +234,5 @@ fn why(unfinished: Unfinished) -> String {
 pub fn hash(message: &Rendered) -> String {
     // Strings, lists and numbers only: serializing them cannot fail.
     let json = serde_json::to_vec(message).unwrap_or_default();
-    Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+    belfry_domain::hex(&Sha256::digest(json))
 }

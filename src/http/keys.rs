@@ -4,8 +4,8 @@
 use belfry_domain::UnixMs;
 use sha2::{Digest, Sha256};
 
-use crate::intake::canonical::hex;
 use crate::ports::admin::{ApiKey, Can};
+use belfry_domain::hex;
 
 /// Messages of this environment really go out, unless it is configured otherwise.
 pub const LIVE: &str = "live";

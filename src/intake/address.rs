@@ -1,9 +1,9 @@
 //! Addresses: syntax, normal form, keyed hash for searching, mask for people. Simple and strict; an
 //! address that passes here is safe in a header and in an SMTP command.
 
-use belfry_domain::ChannelKind;
+use belfry_domain::{ChannelKind, hex};
 
-use super::canonical::{Secret, hex};
+use super::canonical::Secret;
 use crate::ports::mail;
 use crate::ports::message::{Address, Mailbox};
 

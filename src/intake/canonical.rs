@@ -1,6 +1,7 @@
 //! The canonical form of a request and its keyed fingerprint: sorted keys, no white space, strings
 //! normalised, numbers as written. Two requests with the same fingerprint mean the same.
 
+use belfry_domain::hex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -42,16 +43,6 @@ impl Secret {
         }
         mac.finalize().into_bytes().into()
     }
-}
-
-/// Lowercase hex.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
 }
 
 /// Canonical JSON text.

@@ -3,11 +3,11 @@
 use belfry_domain::delivery::NewDelivery;
 use belfry_domain::notification::Fingerprint;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{Delivery, Lane, Notification, NotificationId, UnixMs};
+use belfry_domain::{Delivery, Lane, Notification, NotificationId, UnixMs, hex};
 
 use super::address;
 use super::caller::Caller;
-use super::canonical::{Secret, hex};
+use super::canonical::Secret;
 use super::submission::{Slot, Submission};
 use crate::ports::deliveries::{CollapseGroup, NewNotification};
 use crate::ports::policy::Policy;

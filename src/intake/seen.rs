@@ -4,11 +4,11 @@
 use belfry_domain::delivery::StateName;
 use belfry_domain::step::Rejected;
 use belfry_domain::timeline::ReceiptKind;
-use belfry_domain::{DeliveryId, Event};
+use belfry_domain::{DeliveryId, Event, hex};
 
 use super::accept::Intake;
 use super::actions::Step;
-use super::canonical::hex;
+
 use crate::ports::StoreError;
 
 /// Bytes of the keyed hash in a token: far too many to guess.

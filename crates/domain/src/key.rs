@@ -75,7 +75,11 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        let mut digits = [0; 24];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
@@ -83,6 +87,16 @@ impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)
     }
+}
+
+/// Lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(digit(half))).collect()
+}
+
+const fn digit(half: u8) -> u8 {
+    if half < 10 { b'0' + half } else { b'a' + half - 10 }
 }
 
 /// The text is not the id it should be.
@@ -242,6 +256,11 @@ mod tests {
         let delivery = DeliveryId::of(id, "email", "to");
         assert_eq!(delivery.to_string(), "dlv_a442935c72d410964c9d5c2b");
         assert_eq!(delivery.send_key(1).to_string(), "bb4cb2588897dad972ffb75e");
+    }
+
+    #[test]
+    fn hex_is_two_digits_a_byte() {
+        assert_eq!(hex(&[0, 9, 10, 0x7f, 0xff]), "00090a7fff");
     }
 
     #[test]

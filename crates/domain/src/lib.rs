@@ -22,7 +22,7 @@ pub mod timeline;
 pub use action::{Action, Asked};
 pub use class::{Class, Order};
 pub use delivery::{Delivery, State};
-pub use key::{DeliveryId, Key, KeyKind, NotificationId, child_key};
+pub use key::{DeliveryId, Key, KeyKind, NotificationId, child_key, hex};
 pub use lane::{ChannelKind, Lane, Priority};
 pub use notification::Notification;
 pub use outcome::{Outcome, Why, WhyCode};

@@ -126,16 +126,17 @@ impl RedisStore {
     /// Shards that may have something due in these lanes; those that surely have it first, each group
     /// from where the last claim stopped.
     fn candidates(&self, ask: &ClaimAsk, among: &[usize], but: &[u16]) -> Vec<(u16, bool)> {
-        let now = self.now();
+        let (now, boot) = (self.now(), self.clock.boot());
         let start = self.turn.load(Ordering::Relaxed);
         let count = self.shards.len();
         let mut found = Vec::new();
         for step in 0..count {
             let at = (start + step) % count;
             let shard = u16::try_from(at).unwrap_or(u16::MAX);
-            if but.contains(&shard) || self.shards[at].paused(self.clock.boot()) {
+            if but.contains(&shard) || self.shards[at].paused(boot) {
                 continue;
             }
+            self.shards[at].doubt_what_is_old(boot, now);
             let heard: Vec<Heard> =
                 among.iter().map(|place| self.shards[at].expects(&ask.lanes[*place].0, ask.alone)).collect();
             if heard.iter().any(|heard| heard.may_be_due(now)) {
@@ -198,22 +199,24 @@ impl RedisStore {
             decimal(u64::try_from(place.patience().as_millis()).unwrap_or(u64::MAX)),
             decimal(u64::from(again)),
         ];
-        for (lane, most, of_provider) in &share.lanes {
-            let lane = &ask.lanes[*lane].0;
-            args.extend([lane.to_string().into_bytes(), decimal(*most as u64)]);
-            args.extend([lane.provider.clone().into_bytes(), decimal(*of_provider as u64)]);
+        let now = self.now();
+        // What is known to be empty or not due costs no look.
+        let worth_a_look = |lane: &Lane| again || place.expects(lane, ask.alone).may_be_due(now);
+        let mut lanes = Vec::with_capacity(share.lanes.len());
+        for (at, most, of_provider) in &share.lanes {
+            let lane = &ask.lanes[*at].0;
+            if worth_a_look(lane) {
+                lanes.push(lane);
+                args.extend([lane.to_string().into_bytes(), decimal(*most as u64)]);
+                args.extend([lane.provider.clone().into_bytes(), decimal(*of_provider as u64)]);
+            }
         }
         let woken = place.woken();
         let script = &self.scripts.claim;
         let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
         let [now, claims, heads] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         self.saw_time(UnixMs(answers::number(&now)?));
-        let mut heard = Vec::new();
-        for ((lane, ..), head) in share.lanes.iter().zip(answers::list(heads)?) {
-            let head = answers::score(&head)?.map_or(Heard::Empty, |due| Heard::DueAt(UnixMs(due)));
-            heard.push(((ask.lanes[*lane].0.clone(), ask.alone), head));
-        }
-        place.hear(woken, heard.into_iter());
+        place.hear(woken, self.clock.boot(), heard(&lanes, ask.alone, heads)?);
         let claims: Vec<_> =
             answers::list(claims)?.into_iter().map(|one| claimed(one, ask.nonce)).collect::<Result<_>>()?;
         let now = self.clock.now();
@@ -246,6 +249,15 @@ impl RedisStore {
         };
         ask.lanes.iter().filter_map(|(lane, _)| of_lane(lane)).min()
     }
+}
+
+/// When the longest due of each lane is due.
+fn heard(lanes: &[&Lane], alone: bool, heads: redis::Value) -> Result<Vec<((Lane, bool), Heard)>> {
+    let of_lane = |(lane, head): (&&Lane, redis::Value)| {
+        let head = answers::score(&head)?.map_or(Heard::Empty, |due| Heard::DueAt(UnixMs(due)));
+        Ok((((*lane).clone(), alone), head))
+    };
+    lanes.iter().zip(answers::list(heads)?).map(of_lane).collect()
 }
 
 fn claimed(value: redis::Value, nonce: u64) -> Result<(Claim, Option<CollapseGroup>)> {

@@ -238,11 +238,12 @@ fn new_notification(item: &NewNotification, count: u8) -> Result<Vec<u8>> {
     let record = packed_json(notification)?;
     let inputs = pack(item.inputs.as_bytes());
     let mut out = Vec::with_capacity(N_HEAD + record.len() + inputs.len() + 64);
-    out.extend([states.map(state_code).min().unwrap_or_default(), u8::from(held), count]);
+    out.extend([states.map(state_code).min().unwrap_or_default(), u8::from(held)]);
+    out.extend(at(ends.and_then(|ends| ends.into_iter().max())));
+    out.push(count);
     out.extend([0; 4]);
     out.extend(at(Some(notification.remembered_until)));
     out.extend(six(notification.keep_content_ms));
-    out.extend(at(ends.and_then(|ends| ends.into_iter().max())));
     out.push(u8::try_from(entries.len()).unwrap_or(u8::MAX));
     for text in [&record, &inputs] {
         let length = u32::try_from(text.len());
@@ -287,10 +288,10 @@ pub struct NotificationValue {
 /// [`StoreError::Corrupt`].
 pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
     let mut head = Head(value);
-    head.bytes(7 + 5 + 1 + 1)?;
+    head.bytes(7 + 5 + 1 + 1 + 6)?;
     let count = usize::from(head.byte()?);
     let repeats = u32::try_from(head.number(4)?).unwrap_or(u32::MAX);
-    head.bytes(6 + 6 + 6)?;
+    head.bytes(6 + 6)?;
     let entries = usize::from(head.byte()?);
     let (record, inputs) = (head.length()?, head.length()?);
     head.bytes(32 + entries * ENTRY + count * 12)?;
@@ -367,7 +368,7 @@ pub fn read_claim(value: &[u8]) -> Result<ClaimHead> {
 /// [`StoreError::Corrupt`].
 pub fn read_tombstone(id: NotificationId, value: &[u8]) -> Result<belfry_domain::notification::Tombstone> {
     let mut head = Head(value);
-    let fingerprint = head.bytes(16)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let fingerprint = belfry_domain::hex(head.bytes(16)?);
     Ok(belfry_domain::notification::Tombstone {
         id,
         fingerprint,

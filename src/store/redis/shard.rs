@@ -41,14 +41,19 @@ struct Lanes {
     /// Raised whenever something may have come due: what was asked before says nothing any more.
     woken: u64,
     woken_at: UnixMs,
+    /// The oldest of `heard`.
+    heard_at: Boot,
     heard: HashMap<(Lane, bool), Heard>,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { woken: 0, woken_at: UnixMs(0), heard: HashMap::new() }
+        Self { woken: 0, woken_at: UnixMs(0), heard_at: Boot::ZERO, heard: HashMap::new() }
     }
 }
+
+/// How long nothing having been said means that nothing has changed.
+const BELIEVED: Duration = Duration::from_secs(1);
 
 /// At the end of an era's name it makes it that of no shard.
 pub const DOUBTED: &str = "!";
@@ -141,10 +146,24 @@ impl Shard {
     }
 
     /// Keeps what was answered, unless something has changed since the question.
-    pub fn hear(&self, woken: u64, heard: impl Iterator<Item = ((Lane, bool), Heard)>) {
+    pub fn hear(&self, woken: u64, at: Boot, heard: Vec<((Lane, bool), Heard)>) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if lanes.woken == woken {
-            lanes.heard.extend(heard);
+        if lanes.woken != woken {
+            return;
+        }
+        if lanes.heard.is_empty() {
+            lanes.heard_at = at;
+        }
+        lanes.heard.extend(heard);
+    }
+
+    /// A wake may have gone astray: what was heard long ago is asked again.
+    pub fn doubt_what_is_old(&self, boot: Boot, now: UnixMs) {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = !lanes.heard.is_empty() && boot.saturating_sub(lanes.heard_at) >= BELIEVED;
+        drop(lanes);
+        if old {
+            self.wake(now);
         }
     }
 

@@ -51,7 +51,7 @@ pub struct Print(pub String);
 impl FromSql for Print {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value {
-            ValueRef::Blob(bytes) => Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())),
+            ValueRef::Blob(bytes) => Ok(Self(belfry_domain::hex(bytes))),
             other => other.as_str().map(|text| Self(text.to_owned())),
         }
     }

@@ -2,8 +2,8 @@
 -- ARGV[6..]: per item a position that is newer than all before of this node, its id, its value after
 -- the ordinal, how many deliveries, then each one's id and value after the position.
 -- Per item: 1 (created), a tombstone's value, or the record with its deliveries.
-local position = tonumber(call('GET', root .. 'pos') or '0')
-local ordinal = tonumber(call('GET', root .. 'ord') or '0')
+local position = tonumber(stood[4] or '0')
+local ordinal = tonumber(stood[5] or '0')
 local first = ordinal
 local buckets = tombs()
 local answers, live = {}, {}
@@ -19,7 +19,7 @@ local function create(key, given, nid, rest, deliveries, from)
   index_state('ZADD', n, owner, n.state, nid)
   ages(n, nid)
   local epoch = floor(ordinal / EPOCH)
-  if not live[epoch] then call('ZADD', root .. 'epochs', 'NX', position, epoch) end
+  if ordinal % EPOCH == 0 then call('ZADD', root .. 'epochs', int(position), int(epoch)) end
   live[epoch] = (live[epoch] or 0) + 1
   ordinal = ordinal + 1
   for i = 0, deliveries - 1 do
@@ -37,8 +37,8 @@ local function known(key, raw, rest)
   -- The same key with another request is a mistake of the caller's, not a repeat.
   if sub(raw, N_SIZE - 31, N_SIZE) == sub(rest, N_SIZE - 43, N_SIZE - 12) then
     local repeats = pack('>I4', math.min(n.repeats + 1, 4294967295))
-    call('SETRANGE', key, 15, repeats)
-    raw = sub(raw, 1, 15) .. repeats .. sub(raw, 20)
+    call('SETRANGE', key, 21, repeats)
+    raw = sub(raw, 1, 21) .. repeats .. sub(raw, 26)
   end
   local answer = { raw }
   for place = 1, n.count do answer[place + 1] = call('GET', root .. 'd' .. delivery_id(n, raw, place)) end
@@ -56,9 +56,9 @@ for item = 2, #KEYS do
   end
   at = at + 4 + deliveries * 2
 end
+local more = {}
 if ordinal > first then
-  call('SET', root .. 'pos', position)
-  call('SET', root .. 'ord', ordinal)
-  for epoch, by in pairs(live) do call('HINCRBY', root .. 'live', epoch, by) end
+  more = { root .. 'pos', int(position), root .. 'ord', int(ordinal) }
+  for epoch, by in pairs(live) do call('HINCRBY', root .. 'live', int(epoch), int(by)) end
 end
-return { finish(), position, answers }
+return { finish(more), position, answers }

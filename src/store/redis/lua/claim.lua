@@ -3,9 +3,11 @@
 -- was asked before, then per lane: name, most, number of its provider, most of that provider.
 -- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
 local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
-local room, bytes, late, again = tonumber(ARGV[9]), tonumber(ARGV[10]), now - tonumber(ARGV[11]), ARGV[12]
+local now = clock()
+local room, bytes, again = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[12]
+local late = int(now - tonumber(ARGV[11]))
 local MOST_TENANTS = 256
-local floor_fence = tonumber(call('GET', root .. 'floor') or '0')
+local lowest = tonumber(stood[3] or '0')
 local claims, heads, of_provider = {}, {}, {}
 
 local function give(id, raw, d, fence)
@@ -43,7 +45,7 @@ local function take_one(queue, member)
   local d = delivery(raw)
   dequeue(d, id)
   count_state(d, -1)
-  local fence = math.max(d.fence, floor_fence) + 1
+  local fence = math.max(d.fence, lowest) + 1
   local flags = d.flags + (side == 'a' and not has(d.flags, HELD_ALONE) and HELD_ALONE or 0)
   if side ~= 'a' and has(flags, HELD_ALONE) then flags = flags - HELD_ALONE end
   local lapse = now + d.lease
@@ -67,16 +69,19 @@ local function tenants_due(ring, lane, most)
     for i = 0, #due - 1 do turned[i + 1] = due[(start + i - 1) % #due + 1] end
     due = turned
   end
+  local several = #due > 1
   for i = #due, most + 1, -1 do due[i] = nil end
-  return due
+  return due, several
+end
+
+local function head_of(lane)
+  return call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2]
 end
 
 local function claim_lane(lane, most)
   local ring = root .. 't:' .. side .. lane
-  most = math.min(most, room)
-  if most <= 0 or bytes <= 0 then return 0 end
-  local turns = {}
-  for i, tenant in ipairs(tenants_due(ring, lane, most)) do
+  local turns, due, several = {}, tenants_due(ring, lane, most)
+  for i, tenant in ipairs(due) do
     turns[i] = { tenant = tenant, key = root .. 'q:' .. side .. lane .. ':' .. tenant, from = 0 }
   end
   local taken, last = 0, nil
@@ -93,7 +98,7 @@ local function claim_lane(lane, most)
         if turn.ready[at] and taken < most then
           if bytes <= 0 then return taken, last end
           take_one(turn.key, turn.ready[at])
-          taken, last = taken + 1, turn.tenant
+          taken, last = taken + 1, several and turn.tenant
         end
       end
     end
@@ -103,21 +108,25 @@ local function claim_lane(lane, most)
 end
 
 local repeated = again == '1' and claim_again()
-local at = 13
+local at, lanes = 13, 0
 while ARGV[at] do
   local lane, most, provider, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], tonumber(ARGV[at + 3])
-  if not repeated then
-    local used = of_provider[provider] or 0
-    local taken, last = claim_lane(lane, math.min(most, shared - used))
+  local head, used = head_of(lane), of_provider[provider] or 0
+  most = math.min(most, shared - used, room)
+  if not repeated and head and tonumber(head) <= tonumber(late) and most > 0 and bytes > 0 then
+    local taken, last = claim_lane(lane, most)
     of_provider[provider] = used + taken
     room = room - taken
     if last then call('HSET', root .. 'turns', lane, last) end
+    if taken > 0 then head = false end
   end
-  heads[#heads + 1] = lane
+  lanes = lanes + 1
+  heads[lanes] = head == nil and '' or head
   at = at + 4
 end
 local sequence = finish()
-for i, lane in ipairs(heads) do
-  heads[i] = call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2] or ''
+for i = 1, lanes do
+  -- Something was taken: another one is the longest due now.
+  if not heads[i] then heads[i] = head_of(ARGV[13 + (i - 1) * 4]) or '' end
 end
 return { sequence, now, claims, heads }

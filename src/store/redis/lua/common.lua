@@ -5,17 +5,29 @@
 local root = string.sub(KEYS[1], 1, -4)
 local call, pack, take, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 
-local stood = call('MGET', KEYS[1], root .. 'era')
+-- All that is small and asked for by many verbs, in one go. The last one never is: while a slot is on its
+-- way to another server, what is missing there may have gone already, and the call fails before anything
+-- was written instead of half way.
+local stood = call('MGET', KEYS[1], root .. 'era', root .. 'floor', root .. 'pos', root .. 'ord', root .. 'buckets',
+  root .. 'never')
 local seq, era = tonumber(stood[1] or '0'), stood[2] or ''
 if tonumber(ARGV[1]) > seq or (ARGV[2] ~= '?' and ARGV[2] ~= era) then
   -- This server has lost what another one acknowledged: nothing is read from it nor written to it before
   -- this node has put back what it knows.
   return redis.error_reply('BELFRYPAST the shard has gone back to ' .. seq)
 end
-local now = tonumber(ARGV[3])
-if now < 0 then
+
+-- The store's time. Few verbs need it.
+local function clock()
+  local given = tonumber(ARGV[3])
+  if given >= 0 then return given end
   local time = call('TIME')
-  now = time[1] * 1000 + floor(time[2] / 1000)
+  return time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- A whole number as a text: Redis would print a Lua number as a float, which costs more than most calls.
+local function int(number)
+  return string.format('%d', number)
 end
 
 -- State codes: the lowest is the least finished.

@@ -1,4 +1,5 @@
 -- Counters of lanes and states, how much is due, and the oldest of each. Counts at most so many tenants.
+local now = clock()
 local MOST_TENANTS = 1000
 local lanes, counts = {}, call('HGETALL', root .. 'counts')
 local unknown, parked = 0, 0
@@ -22,9 +23,9 @@ local answer = {}
 for name, lane in pairs(lanes) do
   local due, oldest = 0, nil
   for _, side in ipairs({ 'n', 'a' }) do
-    local ring = call('ZRANGEBYSCORE', root .. 't:' .. side .. name, '-inf', now, 'WITHSCORES', 'LIMIT', 0, MOST_TENANTS)
+    local ring = call('ZRANGEBYSCORE', root .. 't:' .. side .. name, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, MOST_TENANTS)
     for i = 1, #ring, 2 do
-      due = due + call('ZCOUNT', root .. 'q:' .. side .. name .. ':' .. ring[i], '-inf', now)
+      due = due + call('ZCOUNT', root .. 'q:' .. side .. name .. ':' .. ring[i], '-inf', int(now))
       local score = tonumber(ring[i + 1])
       if not oldest or score < oldest then oldest = score end
     end

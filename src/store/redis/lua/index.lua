@@ -65,50 +65,60 @@ local function variadic(command, key, list)
 end
 
 local function names(map)
-  local list = {}
-  for name in pairs(map) do list[#list + 1] = name end
+  local list, n = {}, 0
+  for name in pairs(map) do
+    n = n + 1
+    list[n] = name
+  end
   return list
 end
 
 local function scored(map)
-  local list = {}
+  local list, n = {}, 0
   for name, score in pairs(map) do
-    list[#list + 1] = score
-    list[#list + 1] = name
+    list[n + 1], list[n + 2], n = int(score), name, n + 2
   end
   return list
 end
 
--- A tenant stands in its lane's ring at the moment its longest due is due.
-local function turn_of(key, queue)
-  local head = call('ZRANGE', root .. 'q:' .. key, 0, 0, 'WITHSCORES')
-  if not head[1] then
-    call('ZREM', queue.ring, queue.tenant)
+-- A tenant stands in its lane's ring at the moment its longest due is due. What comes in can only bring
+-- that forward; what goes out may put it off.
+local function turn_of(key, queue, added)
+  if added then
+    local soonest
+    for _, due in pairs(queue.members) do
+      if not soonest or due < soonest then soonest = due end
+    end
+    if soonest and call('ZADD', queue.ring, 'LT', 'CH', int(soonest), queue.tenant) == 1 then woken = true end
     return
   end
-  local before = call('ZSCORE', queue.ring, queue.tenant)
-  if before ~= head[2] then call('ZADD', queue.ring, head[2], queue.tenant) end
-  if not before or tonumber(before) > tonumber(head[2]) then woken = true end
+  local head = call('ZRANGE', root .. 'q:' .. key, 0, 0, 'WITHSCORES')
+  if head[1] then
+    call('ZADD', queue.ring, head[2], queue.tenant)
+  else
+    call('ZREM', queue.ring, queue.tenant)
+  end
 end
 
--- Writes everything, raises the sequence and returns it. Wakes workers where something may be due
--- sooner than they know.
-local function finish()
-  local touched = {}
+-- Writes everything, raises the sequence and returns it; `more` are further small keys to set. Wakes
+-- workers where something may be due sooner than they know.
+local function finish(more)
   for key, queue in pairs(unqueued) do
-    touched[key] = queue
     variadic('ZREM', root .. 'q:' .. key, names(queue.members))
+    turn_of(key, queue)
   end
   for key, queue in pairs(queued) do
-    touched[key] = queue
     variadic('ZADD', root .. 'q:' .. key, scored(queue.members))
+    turn_of(key, queue, true)
   end
-  for key, queue in pairs(touched) do turn_of(key, queue) end
   variadic('ZREM', root .. 'leases', names(released))
   variadic('ZADD', root .. 'leases', scored(leased))
   for name, by in pairs(counted) do
-    if by ~= 0 then call('HINCRBY', root .. 'counts', name, by) end
+    if by ~= 0 then call('HINCRBY', root .. 'counts', name, int(by)) end
   end
   if woken then call('PUBLISH', ARGV[4], ARGV[5]) end
-  return call('INCR', KEYS[1])
+  local set = more or {}
+  set[#set + 1], set[#set + 2] = KEYS[1], int(seq + 1)
+  call('MSET', unpack(set))
+  return seq + 1
 end

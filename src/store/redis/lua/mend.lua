@@ -4,9 +4,10 @@
 --   'c' claimed: fence, nonce, rev, worker, 1 where the call may have been made, nothing
 --   'e' accepted: nothing
 -- Per item: 1 put back, 2 it was there or has gone another way, 3 the record is lost.
+local now = clock()
 local answers = {}
 local lowest = tonumber(ARGV[6])
-if lowest > tonumber(call('GET', root .. 'floor') or '0') then call('SET', root .. 'floor', ARGV[6]) end
+if lowest > tonumber(stood[3] or '0') then call('SET', root .. 'floor', ARGV[6]) end
 
 local function settled(key, id, d, at)
   local fence, nonce, rev = tonumber(ARGV[at]), ARGV[at + 1], tonumber(ARGV[at + 2])

@@ -1,3 +1,4 @@
 -- A write, read back.
-call('SET', root .. 'probe', now)
-return { call('INCR', KEYS[1]), call('GET', root .. 'probe') == tostring(now) and 1 or 0 }
+local now = clock()
+call('SET', root .. 'probe', int(now))
+return { call('INCR', KEYS[1]), call('GET', root .. 'probe') == int(now) and 1 or 0 }

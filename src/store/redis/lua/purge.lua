@@ -42,7 +42,7 @@ local function bury(nid)
   index_state('ZREM', n, list[1][2], n.state, nid)
   forget_ages(nid)
   local epoch = floor(n.ordinal / EPOCH)
-  if call('HINCRBY', root .. 'live', epoch, -1) <= 0 and floor(tonumber(call('GET', root .. 'ord')) / EPOCH) ~= epoch then
+  if call('HINCRBY', root .. 'live', epoch, -1) <= 0 and floor(tonumber(stood[5]) / EPOCH) ~= epoch then
     call('HDEL', root .. 'live', epoch)
     call('ZREM', root .. 'epochs', epoch)
   end
@@ -68,7 +68,7 @@ end
 -- Failed and parked ones whose window has closed are records like any other from now on.
 for _, nid in ipairs(aged('holds', at, tonumber(ARGV[9]))) do
   call('ZREM', root .. 'holds', nid)
-  call('ZADD', root .. 'ends', take('>I6', call('GETRANGE', root .. 'n' .. nid, 31, 36)), nid)
+  call('ZADD', root .. 'ends', int(take('>I6', call('GETRANGE', root .. 'n' .. nid, 14, 19))), nid)
 end
 for _, nid in ipairs(aged('ends', ended_by, tonumber(ARGV[9]))) do
   bury(nid)
@@ -92,12 +92,14 @@ while kept > 0 and swept < math.min(buckets, MOST_SWEPT) and tombstones < most d
   from = (from + 1) % buckets
   swept = swept + 1
 end
+local more = {}
 if records > 0 or swept > 0 then
-  call('HSET', root .. 'tombs', 'buckets', buckets, 'count', kept, 'next', from)
+  call('HSET', root .. 'tombs', 'count', int(kept), 'next', int(from))
+  more = { root .. 'buckets', int(buckets) }
 end
 -- Collapse groups that no remembered intent is in.
 for _, group in ipairs(aged('grouped', at, tonumber(ARGV[9]))) do
   call('HDEL', root .. 'groups', group)
   call('ZREM', root .. 'grouped', group)
 end
-return { finish(), contents, records, tombstones }
+return { finish(more), contents, records, tombstones }

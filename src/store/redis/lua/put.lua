@@ -18,9 +18,9 @@ local function put(key, id, old, fixed, lane, body, done)
   if d.state <= DEFERRED_OR_WAITING then enqueue(d, id) end
   if old.state == SENDING and d.state ~= SENDING then release(id) end
   if has(old.flags, RECEIPT) then call('ZREM', root .. 'receipts', id) end
-  if d.receipt > 0 then call('ZADD', root .. 'receipts', d.receipt, id) end
+  if d.receipt > 0 then call('ZADD', root .. 'receipts', int(d.receipt), id) end
   if old.state == UNKNOWN then call('ZREM', root .. 'unknown', id) end
-  if d.state == UNKNOWN then call('ZADD', root .. 'unknown', d.ended, id) end
+  if d.state == UNKNOWN then call('ZADD', root .. 'unknown', int(d.ended), id) end
   count_state(old, -1)
   count_state(d, 1)
   return d
@@ -53,7 +53,6 @@ local function roll_up(nid, d)
   end
   if n.ended ~= 0 then forget_ages(nid) end
   n.state, n.ended, n.held = state, ended, held
-  call('SETRANGE', key, 12, pack('>BB', state, held))
-  call('SETRANGE', key, 31, pack('>I6', ended))
+  call('SETRANGE', key, 12, pack('>BBI6', state, held, ended))
   ages(n, nid)
 end

@@ -1,6 +1,7 @@
 -- Ends lapsed claims. KEYS[2..]: the deliveries; ARGV[6..]: per item the fence, nonce and lapse that
 -- were seen, rev, fixed part, lane, body. Answers as spend; where there is no claim (any more), what is
 -- stored after a 2: the reply to this very reclaim may have been lost.
+local now = clock()
 local answers = {}
 for item = 2, #KEYS do
   local key, at = KEYS[item], 6 + (item - 2) * 7

@@ -1,11 +1,11 @@
 -- A notification's value: a head, index entries, the ids of its deliveries, the record, the inputs.
-local N_HEAD = '>I7I5BBBI4I6I6I6BI4I4c32'
+local N_HEAD = '>I7I5BBI6BI4I6I6BI4I4c32'
 local N_SIZE = 78
-local ENTRY, EPOCH, CHUNK, BUCKETS = 7, 4096, 32, 128
+local ENTRY, EPOCH, CHUNK, BUCKETS = 7, 4096, 16, 256
 
 local function notification(raw)
   local n = {}
-  n.pos, n.ordinal, n.state, n.held, n.count, n.repeats, n.remembered, n.keep, n.ended, n.entries,
+  n.pos, n.ordinal, n.state, n.held, n.ended, n.count, n.repeats, n.remembered, n.keep, n.entries,
     n.record, n.inputs, n.print = take(N_HEAD, raw)
   return n
 end
@@ -26,7 +26,7 @@ end
 local function index_entry(command, n, kind, hash, nid)
   local member = pack('>I7', n.pos) .. kind .. nid
   if command == 'ZADD' then
-    call('ZADD', bucket_of(n.ordinal, kind, hash), hash, member)
+    call('ZADD', bucket_of(n.ordinal, kind, hash), int(hash), member)
   else
     call('ZREM', bucket_of(n.ordinal, kind, hash), member)
   end
@@ -53,10 +53,10 @@ local function ages(n, nid)
   if n.ended == 0 then
     return
   elseif n.held == 1 then
-    call('ZADD', root .. 'holds', n.remembered, nid)
+    call('ZADD', root .. 'holds', int(n.remembered), nid)
   else
-    if n.inputs > 0 then call('ZADD', root .. 'contents', n.ended + n.keep, nid) end
-    call('ZADD', root .. 'ends', n.ended, nid)
+    if n.inputs > 0 then call('ZADD', root .. 'contents', int(n.ended + n.keep), nid) end
+    call('ZADD', root .. 'ends', int(n.ended), nid)
   end
 end
 
@@ -68,7 +68,7 @@ end
 
 -- Tombstones: small packed hashes whose number grows with theirs, one bucket at a time (linear hashing).
 local function tombs()
-  return tonumber(call('HGET', root .. 'tombs', 'buckets') or '1')
+  return tonumber(stood[6] or '1')
 end
 
 local function tomb_of(nid, buckets)

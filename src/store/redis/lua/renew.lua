@@ -1,5 +1,6 @@
 -- Extends leases that still hold, lapsed or not. KEYS[2..]: the deliveries; ARGV[6..]: per item its
 -- fence and nonce. Per item: whether it is held.
+local now = clock()
 local answers = {}
 for item = 2, #KEYS do
   local key, fence, nonce = KEYS[item], tonumber(ARGV[item * 2 + 2]), ARGV[item * 2 + 3]
