@@ -117,17 +117,11 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         recorder,
         stores,
     };
-    // Where nobody can use it nobody would find it.
-    let first_key = match roles.has(Role::Api) {
-        true => keys::first(&config, &parts.stores, parts.clock.as_ref()).await?,
-        false => None,
-    };
+    let first_key = parts.first_key(&config).await?;
     let drain = Drain::default();
     let deps = parts.api(&config, &providers, &drain, address).await?;
     let engine = parts.engine(&config, inbox);
-    if roles.has(Role::Worker) {
-        parts.stores.join(&parts.node);
-    }
+    parts.take_part();
     let server = Server { limits: server_limits(&config), drain: drain.clone(), facts: parts.recorder.clone() };
     let router = if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) };
     #[expect(clippy::disallowed_methods, reason = "joined when the server is stopped")]
@@ -230,6 +224,21 @@ fn server_limits(config: &Config) -> ServerLimits {
 }
 
 impl Parts {
+    /// Where nobody can use one nobody would find it.
+    async fn first_key(&self, config: &Config) -> anyhow::Result<Option<String>> {
+        if !self.roles.has(Role::Api) {
+            return Ok(None);
+        }
+        keys::first(config, &self.stores, self.clock.as_ref()).await
+    }
+
+    /// Others leave to this node what it prefers: only where it works.
+    fn take_part(&self) {
+        if self.roles.has(Role::Worker) {
+            self.stores.join(&self.node);
+        }
+    }
+
     async fn api(
         &self,
         config: &Config,
