@@ -15,7 +15,7 @@ use crate::ports::outbox::OutboxMessages;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
-use crate::store::redis::{Clocks, RedisStore, StoreClock};
+use crate::store::redis::{Clocks, RedisStore, StoreClock, wipe};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
 /// One store, as each room sees it.
@@ -82,10 +82,7 @@ impl Stores {
     }
 
     async fn open_redis(config: &RedisConfig, around: Surroundings) -> anyhow::Result<Self> {
-        let settings = LinkSettings::of(config).map_err(|problems| {
-            let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("{}", each.join("; "))
-        })?;
+        let settings = link_settings(config)?;
         let durability = what_is_lost(settings.durability);
         let names = Names::new(settings.prefix.clone(), config.shards);
         let link = reach(settings, &around).await?;
@@ -98,6 +95,17 @@ impl Stores {
     #[must_use]
     pub const fn are_in_memory(&self) -> bool {
         matches!(self.place, Place::Memory)
+    }
+
+    /// Removes everything under keys that begin with `prefix`, on the Redis that `config` names.
+    ///
+    /// # Errors
+    /// It is away, or was only partly reached.
+    pub async fn wipe(config: &Config, prefix: &str) -> anyhow::Result<()> {
+        let settings = link_settings(&config.store.redis)?;
+        let link = Link::open(settings).await?;
+        wipe(&link, prefix, config.store.redis.shards).await?;
+        Ok(())
     }
 
     /// Takes part in the work under this name, where several nodes share it.
@@ -148,6 +156,13 @@ async fn reach(settings: LinkSettings, around: &Surroundings) -> anyhow::Result<
         around.watch.tell(StoreNews::Awaited { why: refused.error.to_string() });
         around.clock.sleep_until(around.clock.boot() + TRY_AGAIN).await;
     }
+}
+
+fn link_settings(config: &RedisConfig) -> anyhow::Result<LinkSettings> {
+    LinkSettings::of(config).map_err(|problems| {
+        let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", each.join("; "))
+    })
 }
 
 fn what_is_lost(durability: Durability) -> String {
