@@ -1,6 +1,7 @@
 //! What a drill stands on: for every play an installation of its own, on a server of its own or a given
 //! one, or in files that are gone afterwards.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,14 +21,33 @@ use crate::ports::store_news::Unwatched;
 /// Few, so that a play is quick; what a guard does is the same in any number.
 const SHARDS: u16 = 2;
 
+/// Gone with the drill, however it fails.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(name: &str) -> std::io::Result<Self> {
+        let folder = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // In the folder for what may be lost: nothing depends on its end.
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
 pub struct DrillGround {
     config: Config,
     /// Before every key, and the name of the folder.
     prefix: String,
-    folder: PathBuf,
     content: Arc<Content>,
     /// Ends with the drill; `None` where a Redis was given or none is wanted.
     server: Option<OwnServer>,
+    /// After the server, which works in it.
+    folder: Folder,
     open: Mutex<Vec<Stores>>,
     /// How many plays there were.
     places: AtomicUsize,
@@ -42,14 +62,13 @@ impl DrillGround {
             anyhow::anyhow!("the templates do not compile:\n  {}", lines.join("\n  "))
         })?;
         let prefix = format!("belfry-drill-{run:08x}");
-        let folder = std::env::temp_dir().join(&prefix);
-        std::fs::create_dir_all(&folder)?;
+        let folder = Folder::make(&prefix)?;
         let mut server = None;
         if config.store.kind == StoreKind::Redis {
             config.store.redis.shards = SHARDS;
             config.store.redis.url = match redis {
                 Some(url) => url.to_owned(),
-                None => server.insert(OwnServer::start(&folder).await?).url(),
+                None => server.insert(OwnServer::start(&folder.0).await?).url(),
             };
         }
         Ok(Self {
@@ -80,14 +99,12 @@ impl DrillGround {
     /// Leaves nothing behind.
     ///
     /// # Errors
-    /// Something is left, and where.
+    /// Some keys may be left in the Redis that was given.
     pub async fn end(self) -> anyhow::Result<()> {
         self.clear().await;
         if self.config.store.kind == StoreKind::Redis && self.server.is_none() {
             Stores::wipe(&self.config, &self.prefix).await?;
         }
-        drop(self.server);
-        std::fs::remove_dir_all(&self.folder)?;
         Ok(())
     }
 
@@ -102,7 +119,7 @@ impl Ground for DrillGround {
     async fn place(&self) -> Result<Place, String> {
         let name = format!("{}-{}", self.prefix, self.places.fetch_add(1, Ordering::SeqCst));
         let mut config = self.config.clone();
-        config.store.sqlite.path = self.folder.join(&name).join("belfry.db");
+        config.store.sqlite.path = self.folder.0.join(&name).join("belfry.db");
         config.store.redis.prefix = name;
         let first = self.stores(&config).await?;
         let deliveries = first.deliveries.clone();

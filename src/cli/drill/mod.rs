@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Shell;
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
 use crate::config::{Config, LogConfig, LogFormat, Sources, StoreKind};
 use crate::machine::{MachineClock, MachineDice};
@@ -62,7 +62,12 @@ pub async fn run(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Exit> {
     };
     let scenes: Vec<&Scene> = SCENES.iter().filter(wanted).collect();
     let board = Board { look: shell.look, seed };
-    let played = walk(&board, &drill, &ground, &scenes).await;
+    let played = tokio::select! {
+        biased;
+        // What it made is taken away all the same.
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Failed, "interrupted").into()),
+        played = walk(&board, &drill, &ground, &scenes) => played,
+    };
     let store = ground.store();
     drop(drill);
     if let Some(ground) = Arc::into_inner(ground) {

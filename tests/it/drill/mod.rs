@@ -128,10 +128,11 @@ fn a_given_redis_is_left_as_it_was() {
 #[test]
 fn without_a_redis_it_says_how_to_get_one() {
     let folder = tempfile::tempdir().unwrap();
-    let output = belfry(&["--hop", "app"]).env("PATH", folder.path()).output().unwrap();
+    let output = belfry(&["--hop", "app"]).env("PATH", folder.path()).env("TMPDIR", folder.path()).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(["apt install redis-server", "--redis URL", "--store sqlite"].iter().all(|way| err.contains(way)), "{err}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
     let wrong = belfry(&["--hop", "queue"]).output().unwrap();
     let err = String::from_utf8(wrong.stderr).unwrap();
     assert!(wrong.status.code() == Some(2) && err.contains("app, balancer, api, worker, provider"), "{err}");
