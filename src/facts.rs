@@ -113,6 +113,8 @@ pub struct Start {
     pub listen: SocketAddr,
     /// `sqlite`, or `memory`.
     pub store: &'static str,
+    /// `api,worker,scheduler`, or which of them this node has.
+    pub roles: String,
     /// The configuration file, where one was given.
     pub config: Option<String>,
     /// By their configured names; empty: everything goes to the outbox.

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod http;
 pub mod intake;
 pub mod machine;
+pub mod ops;
 pub mod ports;
 pub mod store;
 pub mod telemetry;

@@ -125,6 +125,7 @@ async fn api(
         metrics: Arc::new(move || metrics.exposition()),
         bootstrap: Some(bootstrap()),
         environments: Arc::new(Vec::new),
+        roles: vec!["api"],
         public_url: format!("http://{address}"),
         durability: "As its store has it.".into(),
         drain,

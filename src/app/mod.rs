@@ -4,6 +4,7 @@ mod keys;
 pub mod probe;
 mod providers;
 pub mod render;
+mod roles;
 mod stores;
 
 use std::net::SocketAddr;
@@ -18,10 +19,10 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigErrors, Problem, StoreKind};
 use crate::content::{Content, TemplateProblem};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Duties, Engine};
 use crate::facts::{Fact, FactSink, Start};
 use crate::http::server::{Server, ServerLimits};
-use crate::http::{ApiLimits, Deps, Drain};
+use crate::http::{self, ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts};
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::clock::{Clock, Dice};
@@ -30,8 +31,8 @@ use crate::telemetry::{Names, Recorder};
 
 use providers::Providers;
 use render::Templates;
-pub use stores::Stores;
-use stores::Surroundings;
+pub use roles::{AllRoles, Role, Roles};
+pub use stores::{Stores, Surroundings};
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);
@@ -44,6 +45,8 @@ pub struct StartOptions {
     pub ephemeral: bool,
     /// Listen on this port instead of the configured one; 0 takes a free one.
     pub port: Option<u16>,
+    /// What this node does; a store that only one node can have wants all.
+    pub roles: Roles,
 }
 
 /// A running server.
@@ -51,6 +54,7 @@ pub struct RunningApp {
     pub address: SocketAddr,
     /// The first API key, where this start made one: shown once, stored hashed.
     pub first_key: Option<String>,
+    pub roles: Roles,
     node: String,
     config: Mutex<Config>,
     stores: Stores,
@@ -69,6 +73,7 @@ pub struct RunningApp {
 struct Parts {
     /// This node's name in claims, new at every start.
     node: String,
+    roles: Roles,
     clock: Arc<MachineClock>,
     tasks: Arc<MachineTasks>,
     recorder: Arc<Recorder>,
@@ -83,6 +88,7 @@ struct Parts {
 /// The store cannot be opened, a provider's settings or a template do not hold together, or the
 /// address is taken. Nothing goes on running then.
 pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<RunningApp> {
+    let roles = roles::allowed(&config, options)?;
     let mut address = config.http.listen;
     if let Some(port) = options.port {
         address.set_port(port);
@@ -95,7 +101,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config)));
-    let around = Surroundings { clock: clock.clone(), watch: recorder.clone() };
+    let around = Surroundings { clock: clock.clone(), watch: recorder.clone(), patient: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
     let content = load_content(&config)?;
     render::keep_current(&content, stores.installation.as_ref()).await?;
@@ -103,6 +109,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let providers = Providers::new(&config, stores.outbox.clone(), clock.clone(), receipts);
     let parts = Parts {
         node: format!("node-{:08x}", MachineDice.roll() >> 32),
+        roles,
         policy: watch::Sender::new(Arc::new(providers.policy(&config)?)),
         content: watch::Sender::new(Arc::new(content)),
         tasks: Arc::default(),
@@ -110,13 +117,13 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         recorder,
         stores,
     };
-    let first_key = keys::first(&config, &parts.stores, parts.clock.as_ref()).await?;
+    let first_key = parts.first_key(&config).await?;
     let drain = Drain::default();
     let deps = parts.api(&config, &providers, &drain, address).await?;
     let engine = parts.engine(&config, inbox);
-    parts.stores.join(&parts.node);
+    parts.take_part();
     let server = Server { limits: server_limits(&config), drain: drain.clone(), facts: parts.recorder.clone() };
-    let router = crate::http::router(deps);
+    let router = if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) };
     #[expect(clippy::disallowed_methods, reason = "joined when the server is stopped")]
     let serving = tokio::spawn(async move {
         server.serve(listener, router).await;
@@ -126,6 +133,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     Ok(RunningApp {
         address,
         first_key,
+        roles,
         node,
         config: Mutex::new(config),
         stores,
@@ -216,6 +224,21 @@ fn server_limits(config: &Config) -> ServerLimits {
 }
 
 impl Parts {
+    /// Where nobody can use one nobody would find it.
+    async fn first_key(&self, config: &Config) -> anyhow::Result<Option<String>> {
+        if !self.roles.has(Role::Api) {
+            return Ok(None);
+        }
+        keys::first(config, &self.stores, self.clock.as_ref()).await
+    }
+
+    /// Others leave to this node what it prefers: only where it works.
+    fn take_part(&self) {
+        if self.roles.has(Role::Worker) {
+            self.stores.join(&self.node);
+        }
+    }
+
     async fn api(
         &self,
         config: &Config,
@@ -250,6 +273,7 @@ impl Parts {
             environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
             public_url: config.public_url(address),
             durability: self.stores.durability.clone(),
+            roles: self.roles.names(),
             drain: drain.clone(),
             limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
         })
@@ -274,7 +298,8 @@ impl Parts {
             poll: config.engine.poll.0,
             purge_every: config.engine.purge.0,
         };
-        Engine::start(deps, settings, inbox)
+        let duties = Duties { work: self.roles.has(Role::Worker), sweep: self.roles.has(Role::Scheduler) };
+        Engine::start_with(duties, deps, settings, inbox)
     }
 }
 
@@ -339,6 +364,7 @@ impl RunningApp {
             version: env!("CARGO_PKG_VERSION"),
             listen: self.address,
             store,
+            roles: self.roles.to_string(),
             config: config_file.map(shown),
             providers: config.providers.keys().cloned().collect(),
             key_file: key_file.map(shown),
@@ -356,7 +382,9 @@ impl RunningApp {
         let began = MachineClock.boot();
         self.recorder.record(&Fact::Draining { calls: self.engine.in_flight(), grace: self.grace });
         self.drain.begin();
-        self.stores.leave(&self.node).await;
+        if self.roles.has(Role::Worker) {
+            self.stores.leave(&self.node).await;
+        }
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             (&mut self.serving).await.ok();

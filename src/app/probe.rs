@@ -35,7 +35,7 @@ pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
         }
         StoreKind::Sqlite | StoreKind::Redis => {}
     }
-    let around = Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched) };
+    let around = Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched), patient: false };
     let opened = Stores::open(config, false, around).await;
     opened.map_err(|error| match error.downcast_ref::<OpenError>() {
         Some(OpenError::InUse(_)) => NoStore::Held,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -11,10 +12,10 @@ use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::Clock;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::OutboxMessages;
-use crate::ports::store_news::StoreWatch;
+use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
-use crate::store::redis::{Clocks, RedisStore, StoreClock};
+use crate::store::redis::{Clocks, RedisStore, StoreClock, wipe};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
 /// One store, as each room sees it.
@@ -28,6 +29,9 @@ pub struct Stores {
     place: Place,
 }
 
+/// Between two tries at servers that are away.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 enum Place {
     Memory,
     File(Arc<SqliteStore>),
@@ -38,6 +42,8 @@ enum Place {
 pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     pub watch: Arc<dyn StoreWatch>,
+    /// Servers that are away are waited for.
+    pub patient: bool,
 }
 
 impl Stores {
@@ -76,13 +82,10 @@ impl Stores {
     }
 
     async fn open_redis(config: &RedisConfig, around: Surroundings) -> anyhow::Result<Self> {
-        let settings = LinkSettings::of(config).map_err(|problems| {
-            let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            anyhow::anyhow!("{}", each.join("; "))
-        })?;
+        let settings = link_settings(config)?;
         let durability = what_is_lost(settings.durability);
         let names = Names::new(settings.prefix.clone(), config.shards);
-        let link = Link::open(settings).await?;
+        let link = reach(settings, &around).await?;
         let clocks = Clocks { node: around.clock, store: StoreClock::Server };
         let store = RedisStore::new(link, names, clocks, around.watch);
         store.prepare().await?;
@@ -92,6 +95,17 @@ impl Stores {
     #[must_use]
     pub const fn are_in_memory(&self) -> bool {
         matches!(self.place, Place::Memory)
+    }
+
+    /// Removes everything under keys that begin with `prefix`, on the Redis that `config` names.
+    ///
+    /// # Errors
+    /// It is away, or was only partly reached.
+    pub async fn wipe(config: &Config, prefix: &str) -> anyhow::Result<()> {
+        let settings = link_settings(&config.store.redis)?;
+        let link = Link::open(settings).await?;
+        wipe(&link, prefix, config.store.redis.shards).await?;
+        Ok(())
     }
 
     /// Takes part in the work under this name, where several nodes share it.
@@ -128,6 +142,27 @@ impl Stores {
             Place::Memory | Place::Redis(_) => {}
         }
     }
+}
+
+/// Connects. Who starts together with the servers, or while they are away, goes on when they are there;
+/// what only an operator can mend refuses the start.
+async fn reach(settings: LinkSettings, around: &Surroundings) -> anyhow::Result<Link> {
+    loop {
+        let refused = match Link::connect(settings.clone()).await {
+            Ok(link) => return Ok(link),
+            Err(refused) => refused,
+        };
+        anyhow::ensure!(refused.passes && around.patient, refused.error);
+        around.watch.tell(StoreNews::Awaited { why: refused.error.to_string() });
+        around.clock.sleep_until(around.clock.boot() + TRY_AGAIN).await;
+    }
+}
+
+fn link_settings(config: &RedisConfig) -> anyhow::Result<LinkSettings> {
+    LinkSettings::of(config).map_err(|problems| {
+        let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", each.join("; "))
+    })
 }
 
 fn what_is_lost(durability: Durability) -> String {

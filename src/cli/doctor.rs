@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Shell;
-use super::client::{Client, ServerArgs};
+use super::client::{Answer, Client, ServerArgs};
 use super::exit::Exit;
+use super::status::Readiness;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
 use crate::app::Stores;
 use crate::app::probe::{self, NoStore, open_store};
-use crate::config::Config;
+use crate::config::{Config, StoreKind};
 use crate::content::Content;
 use crate::content::lint::lint;
 use crate::machine::MachineClock;
@@ -71,6 +72,10 @@ pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
     }
     // The store's own lock says whether a server runs on it; who answers at the address may be another.
     match open_store(&config).await {
+        opened if config.store.kind == StoreKind::Redis => {
+            checks.push(one_of_several(&config).await);
+            checks.push(store(&config, opened).await);
+        }
         Err(NoStore::Held) => {
             checks.push(server(&config).await);
             let what = format!("{} is held by the running server, as it should be", shown(&config));
@@ -133,7 +138,7 @@ async fn server(config: &Config) -> Check {
     };
     match asked {
         Ok((client, answer)) if answer.status.is_success() => {
-            let what = format!("ready at {}: it made a real write and read", client.base());
+            let what = format!("ready at {}{}: it made a real write and read", client.base(), roles(&answer));
             Check::new("server", Verdict::Good, what)
         }
         Ok((client, answer)) => {
@@ -144,6 +149,32 @@ async fn server(config: &Config) -> Check {
             let what = format!("one holds {}, but does not answer: {failure}", shown(config));
             Check::new("server", Verdict::Finding, what)
         }
+    }
+}
+
+/// Several nodes may share a Redis: one that is reached from here says what it does.
+async fn one_of_several(config: &Config) -> Check {
+    let asked = match Client::discover(&ServerArgs::default(), config) {
+        Ok(client) => client.get("/readyz?verbose").await.map(|answer| (client, answer)),
+        Err(failure) => Err(failure),
+    };
+    match asked {
+        Ok((client, answer)) if answer.status.is_success() => {
+            Check::new("server", Verdict::Good, format!("ready at {}{}", client.base(), roles(&answer)))
+        }
+        Ok((client, answer)) => {
+            let what = format!("{} answers {}: not ready", client.base(), answer.status.as_u16());
+            Check::new("server", Verdict::Finding, what)
+        }
+        Err(_) => Check::new("server", Verdict::Note, "no node of this store answers on this machine"),
+    }
+}
+
+/// ` as api, worker`; nothing of a server that does not say.
+fn roles(answer: &Answer) -> String {
+    match answer.read::<Readiness>("what a server says about itself") {
+        Ok(it) if !it.roles.is_empty() => format!(" as {}", it.roles.join(", ")),
+        Ok(_) | Err(_) => String::new(),
     }
 }
 

@@ -16,6 +16,7 @@ mod check_config;
 mod client;
 mod demo;
 mod doctor;
+mod drill;
 mod exit;
 mod explain;
 mod filters;
@@ -67,7 +68,7 @@ enum Command {
     SendAgain(act::SendAgainArgs),
     /// Say what became of a delivery whose outcome is unknown, or that is parked
     Resolve(act::ResolveArgs),
-    /// Show where a notification stands
+    /// Show where a notification stands, or without an id how the server does
     Status(status::StatusArgs),
     /// Draw what happened to a notification, and why; as JSON the same as `status`
     Explain(explain::ExplainArgs),
@@ -85,6 +86,8 @@ enum Command {
     Templates(templates::TemplatesCommand),
     /// Start a server, send one of each template, repeat each ten ways, show what was caught
     Demo(demo::DemoArgs),
+    /// Walk the path with a fault at every hop, with each guard and without, on servers of its own
+    Drill(drill::DrillArgs),
     /// Print a completion script
     Completion { shell: clap_complete::Shell },
     /// Print the version
@@ -147,6 +150,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Doctor => runtime()?.block_on(doctor::run(shell)),
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
+        Command::Drill(args) => runtime()?.block_on(drill::run(shell, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::run(shell, &args)),
     }
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Shell;
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::local::LocalDir;
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
-use crate::app::{RunningApp, StartOptions, start};
+use crate::app::{AllRoles, Role, Roles, RunningApp, StartOptions, start};
 use crate::config::{BOOTSTRAP_KEY, Config, LogFormat};
 use crate::telemetry::start_logging;
 
@@ -23,6 +23,9 @@ pub struct ServeArgs {
     /// Listen on this port; 0 takes a free one
     #[arg(long)]
     port: Option<u16>,
+    /// What this node does, of api, worker and scheduler; other nodes on the same Redis do the rest
+    #[arg(long, env = "BELFRY_ROLES", value_name = "ROLES", default_value_t = Roles::ALL)]
+    roles: Roles,
 }
 
 pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
@@ -30,8 +33,13 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     start_logging(&config.log, colour_on_stderr())?;
     // Before anything is announced: a signal that comes right after has to find its listener.
     let mut signals = Signals::new().context("cannot listen for signals")?;
-    let options = StartOptions { ephemeral: args.ephemeral, port: args.port };
-    let running = start(config.clone(), options).await?;
+    let options = StartOptions { ephemeral: args.ephemeral, port: args.port, roles: args.roles };
+    let running = tokio::select! {
+        biased;
+        // A start may wait for the store; whoever no longer wants it does not.
+        () = signals.end() => return Ok(Exit::Ok),
+        running = start(config.clone(), options) => running.map_err(with_code)?,
+    };
     announce(shell, &config, &running, args.ephemeral)?;
     let signal = until_asked_to_end(shell, &running, &mut signals).await;
     running.tell_end_asked(signal);
@@ -40,6 +48,14 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
         () = running.stop() => Ok(Exit::Ok),
         // At once means at once: the store's files are made to be left like this.
         () = signals.end() => std::process::exit(Exit::Failed as i32),
+    }
+}
+
+/// A usage error of the one option that only the start can judge.
+fn with_code(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<AllRoles>() {
+        Some(refused) => Failure::new(Exit::Usage, refused.to_string()).into(),
+        None => error,
     }
 }
 
@@ -108,7 +124,8 @@ fn announce(shell: &Shell, config: &Config, running: &RunningApp, ephemeral: boo
     let url = format!("http://{}", running.address);
     let dir = LocalDir::of(config);
     // What lives in memory leaves nothing on disk.
-    let left = if ephemeral {
+    let left = if ephemeral || !running.roles.has(Role::Api) {
+        // Commands need a node that answers them.
         None
     } else {
         if let Some(key) = &running.first_key {
@@ -128,6 +145,7 @@ fn announce(shell: &Shell, config: &Config, running: &RunningApp, ephemeral: boo
         key: told_key,
         file: left.map(|path| path.display().to_string()),
         bootstrap: config.bootstrap_key.is_some(),
+        roles: running.roles,
     };
     match (shell.look.format, config.log.format) {
         // Whoever starts a server for a test reads one line and goes on.
@@ -151,12 +169,17 @@ struct Told<'a> {
     file: Option<String>,
     /// There is a key in the environment.
     bootstrap: bool,
+    roles: Roles,
 }
 
 impl Told<'_> {
     fn as_json(&self, running: &RunningApp) -> serde_json::Value {
+        if !self.roles.has(Role::Api) {
+            return json!({ "address": running.address.to_string(), "roles": self.roles.names() });
+        }
         json!({
             "address": running.address.to_string(),
+            "roles": self.roles.names(),
             "api": format!("{}/v1", self.url),
             "outbox": format!("{}/admin", self.url),
             "api_key": self.key,
@@ -167,6 +190,13 @@ impl Told<'_> {
     fn banner(&self, look: &Look) -> String {
         let url = self.url;
         let strong = |text: &str| look.paint(Colour::Bold, text);
+        let up = match self.roles.are_all() {
+            true => concat!("Belfry ", env!("CARGO_PKG_VERSION"), " is up.").to_owned(),
+            false => format!("Belfry {} is up as {}.", env!("CARGO_PKG_VERSION"), self.roles.names().join(" and ")),
+        };
+        if !self.roles.has(Role::Api) {
+            return format!("{}\n\n  Operations {url}/readyz?verbose and {url}/metrics\n\n", strong(&up));
+        }
         let key_line = match (self.key, &self.file) {
             (Some(key), Some(path)) => format!(
                 "  API key    {}\n             shown once; commands on this machine find it in {path}\n",
@@ -187,7 +217,7 @@ impl Told<'_> {
         format!(
             "{}\n\n  Outbox     {url}/admin\n  API        {url}/v1   (described at {url}/docs)\n{key_line}\n\
              Send something, as often as you like; it goes out once{before}:\n\n{}\n\n",
-            strong(concat!("Belfry ", env!("CARGO_PKG_VERSION"), " is up.")),
+            strong(&up),
             curl(url, &bearer),
         )
     }
@@ -212,7 +242,8 @@ mod tests {
     fn the_curl_carries_the_key_or_where_it_is() {
         let url = "http://127.0.0.1:8090";
         let told = |key, first, file: Option<&str>, bootstrap| {
-            Told { url, first, key, file: file.map(str::to_owned), bootstrap }.banner(&PLAIN)
+            let file = file.map(str::to_owned);
+            Told { url, first, key, file, bootstrap, roles: Roles::ALL }.banner(&PLAIN)
         };
         let first = told(Some("blf_live_x"), true, Some(".belfry/api-key"), false);
         assert!(first.contains("Bearer blf_live_x\"") && first.contains(".belfry/api-key"), "{first}");

@@ -1,6 +1,7 @@
-//! `status ID`: where a notification and its deliveries stand.
+//! `status ID`: where a notification and its deliveries stand; without an id, how the server stands.
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::Shell;
 use super::client::{Answer, Client, ServerArgs};
@@ -10,20 +11,64 @@ use super::view::{DeliveryView, NotificationView};
 
 #[derive(Args)]
 pub struct StatusArgs {
-    /// The notification, ntf_…, or one of its deliveries, dlv_…
-    id: String,
+    /// The notification, ntf_…, or one of its deliveries, dlv_…; absent: the server itself
+    id: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
 }
 
 pub async fn run(shell: &Shell, args: &StatusArgs) -> anyhow::Result<Exit> {
     let client = Client::discover(&args.server, &shell.config()?)?;
-    let answer = fetch(&client, &args.id).await?;
+    let Some(id) = &args.id else { return of_server(shell, &client).await };
+    let answer = fetch(&client, id).await?;
     match shell.look.format {
         Format::Json => print_json_text(&answer.text)?,
         Format::Table => print(&drawn(&shell.look, &NotificationView::of(&answer)?))?,
     }
     Ok(Exit::Ok)
+}
+
+/// What a server says about itself.
+#[derive(Deserialize)]
+pub struct Readiness {
+    pub ready: bool,
+    #[serde(default)]
+    checks: Vec<ReadyCheck>,
+    #[serde(default)]
+    durability: String,
+    /// An older server says none.
+    #[serde(default)]
+    pub roles: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ReadyCheck {
+    name: String,
+    ok: bool,
+    detail: String,
+}
+
+async fn of_server(shell: &Shell, client: &Client) -> anyhow::Result<Exit> {
+    let answer = client.get("/readyz?verbose").await?;
+    let it: Readiness = answer.read("what a server says about itself")?;
+    let exit = if it.ready { Exit::Ok } else { Exit::RetryLater };
+    if shell.look.format == Format::Json {
+        print_json_text(&answer.text)?;
+        return Ok(exit);
+    }
+    let look = &shell.look;
+    let (word, colour) = if it.ready { ("ready", Colour::Green) } else { ("not ready", Colour::Red) };
+    let roles = if it.roles.is_empty() { String::new() } else { format!("  as {}", it.roles.join(", ")) };
+    let row = |one: &ReadyCheck| vec![one.name.clone(), if one.ok { "ok" } else { "no" }.into(), one.detail.clone()];
+    let rows: Vec<Vec<String>> = it.checks.iter().map(row).collect();
+    print(&format!(
+        "{}  {}{roles}\n{}{}\n",
+        look.paint(Colour::Bold, client.base()),
+        look.paint(colour, word),
+        table(look, &["CHECK", "OK", "WHAT"], &rows),
+        it.durability
+    ))?;
+    Ok(exit)
 }
 
 /// # Errors

@@ -6,7 +6,7 @@ use super::{BOOTSTRAP_KEY, ENV_PREFIX, SECTIONS};
 
 const OURS: &str = "BELFRY_";
 /// Those that are read besides [`ENV_PREFIX`].
-const KNOWN: [&str; 4] = ["BELFRY_API_KEY", BOOTSTRAP_KEY, "BELFRY_CONFIG", "BELFRY_SERVER"];
+const KNOWN: [&str; 5] = ["BELFRY_API_KEY", BOOTSTRAP_KEY, "BELFRY_CONFIG", "BELFRY_ROLES", "BELFRY_SERVER"];
 /// Kubernetes sets these in every pod beside a service that is called "belfry".
 const SERVICE_LINKS: [&str; 3] = ["SERVICE_HOST", "SERVICE_PORT", "PORT"];
 

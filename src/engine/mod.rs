@@ -78,6 +78,19 @@ pub struct Settings {
     pub purge_every: Duration,
 }
 
+/// What of the work an engine does; others on the same store do the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duties {
+    /// Claims, calls, renews, settles, and hears the providers' later words.
+    pub work: bool,
+    /// Takes over what others left, closes receipt windows, purges, measures.
+    pub sweep: bool,
+}
+
+impl Duties {
+    pub const ALL: Self = Self { work: true, sweep: true };
+}
+
 /// Everything that the engine's tasks share.
 pub(crate) struct Shared {
     deps: Deps,
@@ -110,9 +123,15 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts claiming. `receipts` are the providers' later words.
+    /// Starts all of it. `receipts` are the providers' later words.
     #[must_use]
     pub fn start(deps: Deps, settings: Settings, receipts: mpsc::Receiver<Receipt>) -> Self {
+        Self::start_with(Duties::ALL, deps, settings, receipts)
+    }
+
+    /// Starts only what this node is there for.
+    #[must_use]
+    pub fn start_with(duties: Duties, deps: Deps, settings: Settings, receipts: mpsc::Receiver<Receipt>) -> Self {
         let (settler, batches) = settle::Settler::new(deps.clone());
         let shared = Arc::new(Shared {
             ledger: ledger::Ledger::new(deps.clock.clone()),
@@ -130,20 +149,15 @@ impl Engine {
             settings,
             deps,
         });
-        let (settles, spends) = (batches.settles, batches.spends);
-        shared.keep_running("settle batches", move |_| {
-            let settles = settles.clone();
-            async move { settles.run().await }
-        });
-        shared.keep_running("spend batches", move |_| {
-            let spends = spends.clone();
-            async move { spends.run().await }
-        });
-        shared.keep_running("claimer", claimer::run);
-        shared.keep_running("renewer", renewer::run);
-        shared.keep_running("sweeper", sweeper::run);
-        let inbox = Arc::new(tokio::sync::Mutex::new(receipts));
-        shared.keep_running("receipts", move |shared| receipts::run(shared, inbox.clone()));
+        if duties.work {
+            shared.start_work(batches, receipts);
+        }
+        match duties {
+            Duties { sweep: true, .. } => shared.keep_running("sweeper", sweeper::run),
+            // Somebody else sweeps; which lanes are left over has to be known here all the same.
+            Duties { work: true, .. } => shared.keep_running("orphans", sweeper::look_for_orphans),
+            Duties { .. } => {}
+        }
         Self { shared }
     }
 
@@ -176,6 +190,22 @@ impl Engine {
 }
 
 impl Shared {
+    fn start_work(self: &Arc<Self>, batches: settle::Loops, receipts: mpsc::Receiver<Receipt>) {
+        let (settles, spends) = (batches.settles, batches.spends);
+        self.keep_running("settle batches", move |_| {
+            let settles = settles.clone();
+            async move { settles.run().await }
+        });
+        self.keep_running("spend batches", move |_| {
+            let spends = spends.clone();
+            async move { spends.run().await }
+        });
+        self.keep_running("claimer", claimer::run);
+        self.keep_running("renewer", renewer::run);
+        let inbox = Arc::new(tokio::sync::Mutex::new(receipts));
+        self.keep_running("receipts", move |shared| receipts::run(shared, inbox.clone()));
+    }
+
     /// Restarts `run` after a panic: a task that died silently would stop deliveries for good.
     fn keep_running<F, R>(self: &Arc<Self>, name: &'static str, run: F)
     where

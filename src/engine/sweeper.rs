@@ -42,9 +42,22 @@ pub(super) async fn run(shared: SharedRef) {
             purge(&shared).await;
             next_purge = shared.deps.clock.boot() + shared.settings.purge_every;
         }
-        let pace = (shared.shortest_lease() / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
-        shared.pause(pace).await;
+        shared.pause(pace(&shared)).await;
     }
+}
+
+/// On a node that sweeps nothing: which lanes nobody's provider serves any more.
+pub(super) async fn look_for_orphans(shared: SharedRef) {
+    loop {
+        if measure(&shared).await.is_err() {
+            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "depths" });
+        }
+        shared.pause(pace(&shared)).await;
+    }
+}
+
+fn pace(shared: &Shared) -> Duration {
+    (shared.shortest_lease() / 4).clamp(Duration::from_millis(20), Duration::from_secs(5))
 }
 
 async fn reclaim(shared: &Shared, watch: &mut Watch) -> Result<(), StoreError> {

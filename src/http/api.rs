@@ -41,6 +41,8 @@ pub struct Deps {
     pub public_url: String,
     /// One sentence: what a crash of the store can lose.
     pub durability: String,
+    /// What this node does of the whole, as an operator names it.
+    pub roles: Vec<&'static str>,
     pub drain: Drain,
     pub limits: ApiLimits,
 }

@@ -43,7 +43,6 @@ use self::problem::{Code, Problem};
 
 /// The whole API.
 pub fn router(deps: Deps) -> Router {
-    let api: Shared = Arc::new(Api::new(deps));
     let (routes, mut document) = collected().split_for_parts();
     openapi::close(&mut document);
     let document: Arc<str> = document.to_json().unwrap_or_default().into();
@@ -51,12 +50,25 @@ pub fn router(deps: Deps) -> Router {
         let document = Arc::clone(&document);
         async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()).into_response() }
     };
-    routes
+    let routes = routes
         .route("/", get(admin_page::index))
         .route("/openapi.json", get(openapi))
         .route("/docs", get(admin_page::docs))
         .route("/docs/problems", get(admin_page::problems))
-        .route("/admin", get(admin_page::admin))
+        .route("/admin", get(admin_page::admin));
+    answered(routes, deps)
+}
+
+/// What a node without the API answers: whether it lives, is ready, and what it counts.
+pub fn operations(deps: Deps) -> Router {
+    let routes =
+        OpenApiRouter::new().routes(routes!(ops::livez)).routes(routes!(ops::readyz)).routes(routes!(ops::metrics));
+    answered(routes.split_for_parts().0, deps)
+}
+
+fn answered(routes: Router<Shared>, deps: Deps) -> Router {
+    let api: Shared = Arc::new(Api::new(deps));
+    routes
         .fallback(|| async { Problem::new(Code::NotFound, "There is nothing at this path.") })
         .method_not_allowed_fallback(|| async {
             Problem::new(Code::MethodNotAllowed, "The path exists, but not with this method.")

@@ -26,6 +26,10 @@ pub struct Readiness {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub durability: Option<String>,
+    /// With `?verbose`: what this node does (`api`, `worker`, `scheduler`); others do the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub roles: Option<Vec<&'static str>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -85,6 +89,7 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
         ready,
         checks: verbose.then_some(checks),
         durability: verbose.then(|| api.deps.durability.clone()),
+        roles: verbose.then(|| api.deps.roles.clone()),
     };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(readiness)).into_response()

@@ -14,6 +14,8 @@ pub enum StoreNews {
         steps: u64,
         lost: Vec<NotificationId>,
     },
+    /// A start waits for the store's servers.
+    Awaited { why: String },
     /// The store's clock and this node's differ by so much (milliseconds, positive: the store is ahead).
     ClockSkew { ms: i64 },
 }

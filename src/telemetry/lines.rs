@@ -89,11 +89,12 @@ fn answered(route: &str, method: &str, status: u16, took: Duration) {
 }
 
 fn started(start: &Start) {
-    let Start { version, listen, store, config, providers, key_file } = start;
+    let Start { version, listen, store, roles, config, providers, key_file } = start;
     let config = config.as_deref().unwrap_or("defaults");
     let providers = if providers.is_empty() { "outbox".to_owned() } else { providers.join(",") };
     let key_file = key_file.as_deref();
-    info!(target: SERVER, fact = "started", version, %listen, store, config, providers, key_file, "started");
+    info!(target: SERVER, fact = "started", version, %listen, store, roles, config, providers, key_file,
+        "started");
 }
 
 fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {
@@ -198,6 +199,9 @@ fn store_news(news: &StoreNews) {
                 error!(target: STORE, fact = "notification_lost", notification = %notification,
                     "accepted here, and lost by the store: whoever asked for it has to ask again");
             }
+        }
+        StoreNews::Awaited { why } => {
+            warn!(target: STORE, fact = "store_awaited", why, "the store is away; the start waits for it");
         }
         StoreNews::ClockSkew { ms } => {
             warn!(target: STORE, fact = "clock_skew", ms, "how far the store's clock is ahead of this node's");

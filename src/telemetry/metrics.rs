@@ -230,6 +230,8 @@ impl Metrics {
                 self.families.went_back.inc();
                 self.families.lost.inc_by(lost.len() as u64);
             }
+            // Nobody reads metrics of what does not listen yet.
+            StoreNews::Awaited { why: _ } => {}
             StoreNews::ClockSkew { ms } => {
                 self.families.skew.set(*ms);
             }

@@ -8,6 +8,7 @@
 
 mod cli;
 mod contract;
+mod drill;
 mod http;
 mod kill;
 mod nodes;

@@ -39,7 +39,7 @@ pub async fn run(shell: &Shell, args: &DemoArgs) -> anyhow::Result<Exit> {
     config.templates = templates;
     start_logging(&LogConfig { format: LogFormat::Pretty, level: "error".into() }, colour_on_stderr())?;
     let content = Content::load_or_built_in(&config.templates.path).map_err(|problems| faults(&problems))?;
-    let options = StartOptions { ephemeral: true, port: Some(args.port) };
+    let options = StartOptions { ephemeral: true, port: Some(args.port), ..StartOptions::default() };
     let running = start(config, options).await?;
     let key = running.first_key.clone().context("the server made no first key")?;
     let url = format!("http://{}", running.address);

@@ -25,6 +25,8 @@ mod scripts;
 mod search;
 mod shard;
 mod store;
+mod wipe;
 mod write;
 
 pub use store::{Clocks, PrepareError, RedisStore, StoreClock};
+pub use wipe::wipe;

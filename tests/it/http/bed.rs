@@ -143,6 +143,7 @@ impl Bed {
                 .bootstrap
                 .map(|key| ApiKey { operator: true, ..stored_key(&key, "default", "live", "main", ALL) }),
             environments: Arc::new(|| vec!["staging".into()]),
+            roles: vec!["api", "worker", "scheduler"],
             public_url: "https://notify.example.com".into(),
             durability: "nothing".into(),
             drain: drain.clone(),

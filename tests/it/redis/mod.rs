@@ -11,6 +11,7 @@ mod mend;
 pub(crate) mod sentinel;
 pub(crate) mod server;
 mod shared;
+mod start;
 pub(crate) mod valkey;
 
 pub use server::Server;

@@ -38,8 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
+    // Reached from a command alone: what it can switch off must be nothing to those who serve.
+    ("ops", &["ports", "facts", "intake", "engine", "machine"]),
     // `http` for the form of API keys alone.
-    ("cli", &["app", "config", "content", "http", "machine", "ports", "telemetry", "text_file"]),
+    ("cli", &["app", "config", "content", "http", "machine", "ops", "ports", "telemetry", "text_file"]),
     // `main.rs` and `lib.rs` themselves.
     ("", &["cli"]),
 ];

@@ -77,6 +77,14 @@ const MOST_WAIT: Duration = Duration::from_millis(1_500);
 /// Left for giving up in an orderly way: whoever waits for an answer leaves the connection.
 const GIVING_UP: Duration = Duration::from_millis(50);
 
+/// Why there is no link.
+#[derive(Debug)]
+pub struct Refused {
+    pub error: StoreError,
+    /// It may pass by itself; else somebody has to change something.
+    pub passes: bool,
+}
+
 /// The connections of one store. Its tasks end when it is dropped.
 pub struct Link {
     map: Arc<Map>,
@@ -114,11 +122,22 @@ impl Link {
     /// # Errors
     /// One cannot, or cannot be reached.
     pub async fn open(settings: LinkSettings) -> Result<Self, StoreError> {
-        let link = Self::with(settings)?;
+        Self::connect(settings).await.map_err(|refused| refused.error)
+    }
+
+    /// As [`Self::open`], and says whether the same may be had later.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub async fn connect(settings: LinkSettings) -> Result<Self, Refused> {
+        let link = Self::with(settings).map_err(|error| Refused { error, passes: false })?;
         let until = Instant::now() + MOST_WAIT;
         link.watch();
-        for node in link.map.primaries(until).await?.nodes {
-            node.way(until).await.map_err(|trouble| at(&node.server.address, &trouble))?;
+        let passes = |trouble: &Trouble| trouble.remedy() != Remedy::Operator;
+        let known = link.map.primaries(until).await;
+        for node in known.map_err(|trouble| Refused { passes: passes(&trouble), error: trouble.into() })?.nodes {
+            let fit = node.way(until).await;
+            fit.map_err(|trouble| Refused { passes: passes(&trouble), error: at(&node.server.address, &trouble) })?;
         }
         Ok(link)
     }

@@ -2,7 +2,7 @@
 -- ARGV[9]: most. Answers ids with positions, and from where to go on (nothing: that was all). Looks into
 -- a bounded number of buckets.
 local kind, hash, before, most = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local MOST_BUCKETS = 4096
+local MOST_BUCKETS = 1024
 local found, next_, looked = {}, false, 0
 
 -- Returns false where there is no room for more.
