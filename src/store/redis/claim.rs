@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use belfry_domain::{DeliveryId, Lane, Priority, State, UnixMs};
 
@@ -10,10 +11,14 @@ use super::codec::{self, Result, corrupt};
 use super::link::Need;
 use super::shard::Heard;
 use super::store::{Ask, RedisStore, decimal, signed};
+use crate::ports::StoreError;
 use crate::ports::deliveries::{Claim, ClaimAsk, Claims, CollapseGroup, MOST_ITEMS, Token};
 
 /// A claim takes no further delivery once what it has read is so large.
 const MOST_BYTES: u64 = 256 << 10;
+
+/// A shard that gave no answer while others did is left alone for so long.
+const NOT_ASKED: Duration = Duration::from_secs(1);
 
 /// What one call may still get.
 struct Left {
@@ -29,10 +34,33 @@ struct Share {
     lanes: Vec<(usize, usize, usize)>,
 }
 
-/// What one shard gave.
-struct Given {
-    shard: u16,
-    claims: Vec<(Claim, Option<CollapseGroup>)>,
+type Claimed = (Claim, Option<CollapseGroup>);
+
+/// What a call has got so far. A shard that cannot be asked must not cost what others have given: a
+/// claim that its worker never hears of waits for its lapse.
+#[derive(Default)]
+struct Got {
+    claims: Vec<Claimed>,
+    /// A shard has answered.
+    answered: bool,
+    failed: Vec<(u16, StoreError)>,
+}
+
+impl Got {
+    fn takes(&mut self, shard: u16, given: Result<Vec<Claimed>>, left: &mut Left) {
+        match given {
+            Ok(claims) => {
+                self.answered = true;
+                left.takes(&claims);
+                self.claims.extend(claims);
+            }
+            Err(error) => self.failed.push((shard, error)),
+        }
+    }
+
+    fn has_failed(&self, shard: u16) -> bool {
+        self.failed.iter().any(|(other, _)| *other == shard)
+    }
 }
 
 impl Left {
@@ -59,7 +87,7 @@ impl Left {
         Share { room: 0, lanes: (0..self.lanes.len()).map(|place| (place, 0, 0)).collect() }
     }
 
-    fn takes(&mut self, claims: &[(Claim, Option<CollapseGroup>)]) {
+    fn takes(&mut self, claims: &[Claimed]) {
         for (claim, _) in claims {
             let lane = &claim.delivery.lane;
             self.room = self.room.saturating_sub(1);
@@ -92,31 +120,46 @@ impl Left {
 impl RedisStore {
     pub(super) async fn claim_over_shards(&self, ask: &ClaimAsk) -> Result<Claims> {
         let mut left = Left::of(ask);
-        let mut claims = Vec::new();
+        let mut got = Got::default();
+        let none = left.none();
+        let all = 0..self.names.shards();
         if self.asked_before(&ask.worker, ask.nonce) {
-            let none = left.none();
-            for given in self.ask_shards(ask, (0..self.names.shards()).map(|shard| (shard, &none)), true).await? {
-                claims.extend(given.claims);
+            for (shard, given) in self.ask_shards(ask, all.clone().map(|shard| (shard, &none)), true).await {
+                got.takes(shard, given, &mut left);
             }
         }
-        if claims.is_empty() {
+        if got.claims.is_empty() {
             let urgent = |place: &usize| ask.lanes[*place].0.priority == Priority::High;
             let (high, rest): (Vec<usize>, Vec<usize>) = (0..ask.lanes.len()).partition(urgent);
             let everything: Vec<usize> = (0..ask.lanes.len()).collect();
-            if self.candidates(ask, &everything, &[]).len() <= 1 {
-                self.claim_among(ask, &everything, &mut left, &mut claims).await?;
+            if self.candidates(ask, &everything, |_| false).len() <= 1 {
+                self.claim_among(ask, &everything, &mut left, &mut got).await;
             } else {
                 // What is urgent in any shard comes before what is not in another.
-                self.claim_among(ask, &high, &mut left, &mut claims).await?;
-                self.claim_among(ask, &rest, &mut left, &mut claims).await?;
+                self.claim_among(ask, &high, &mut left, &mut got).await;
+                self.claim_among(ask, &rest, &mut left, &mut got).await;
             }
         }
         let unheard = |shard: &u16| {
-            let shard = &self.shards[usize::from(*shard)];
-            ask.lanes.iter().any(|(lane, most)| *most == 0 && shard.heard(lane, ask.alone) == Heard::Nothing)
+            let place = &self.shards[usize::from(*shard)];
+            let unheard = |(lane, most): &(Lane, u16)| *most == 0 && place.heard(lane, ask.alone) == Heard::Nothing;
+            !got.has_failed(*shard) && ask.lanes.iter().any(unheard)
         };
-        let none = left.none();
-        self.ask_shards(ask, (0..self.names.shards()).filter(unheard).map(|shard| (shard, &none)), false).await?;
+        let unheard: Vec<u16> = all.filter(unheard).collect();
+        for (shard, given) in self.ask_shards(ask, unheard.into_iter().map(|shard| (shard, &none)), false).await {
+            got.takes(shard, given, &mut left);
+        }
+        self.told(ask, got).await
+    }
+
+    async fn told(&self, ask: &ClaimAsk, got: Got) -> Result<Claims> {
+        let Got { mut claims, answered, failed } = got;
+        for (shard, error) in failed {
+            if !answered {
+                return Err(error);
+            }
+            self.shards[usize::from(shard)].pause(self.clock.boot() + NOT_ASKED);
+        }
         let place = |claim: &Claim| ask.lanes.iter().position(|(lane, _)| *lane == claim.delivery.lane);
         claims.sort_by_key(|(claim, _)| place(claim));
         let claims = self.with_newest(claims).await?;
@@ -125,7 +168,7 @@ impl RedisStore {
 
     /// Shards that may have something due in these lanes; those that surely have it first, each group
     /// from where the last claim stopped.
-    fn candidates(&self, ask: &ClaimAsk, among: &[usize], but: &[u16]) -> Vec<(u16, bool)> {
+    fn candidates(&self, ask: &ClaimAsk, among: &[usize], but: impl Fn(u16) -> bool) -> Vec<(u16, bool)> {
         let (now, boot) = (self.clock.now(), self.clock.boot());
         let start = self.turn.load(Ordering::Relaxed);
         let count = self.shards.len();
@@ -133,7 +176,7 @@ impl RedisStore {
         for step in 0..count {
             let at = (start + step) % count;
             let shard = u16::try_from(at).unwrap_or(u16::MAX);
-            if but.contains(&shard) || self.shards[at].paused(boot) {
+            if but(shard) || self.shards[at].paused(boot) {
                 continue;
             }
             self.shards[at].doubt_what_is_old(boot, now);
@@ -147,33 +190,30 @@ impl RedisStore {
         found
     }
 
-    async fn claim_among(
-        &self,
-        ask: &ClaimAsk,
-        among: &[usize],
-        left: &mut Left,
-        claims: &mut Vec<(Claim, Option<CollapseGroup>)>,
-    ) -> Result<()> {
-        let mut done = Vec::new();
+    async fn claim_among(&self, ask: &ClaimAsk, among: &[usize], left: &mut Left, got: &mut Got) {
+        // Each shard is asked for what it may have, and for what it surely has, once: where accepts keep
+        // waking a shard, what was got already must not wait for the end of that.
+        let (mut looked, mut emptied) = (Vec::new(), Vec::new());
         loop {
             let open: Vec<usize> = among.iter().copied().filter(|place| left.of_lane(*place) > 0).collect();
-            let candidates = self.candidates(ask, &open, &done);
             let spread = left.spread(&open);
-            let Some((first, sure)) = candidates.first().copied().filter(|_| spread > 0) else { return Ok(()) };
+            let mut candidates = self.candidates(ask, &open, |shard| emptied.contains(&shard) || got.has_failed(shard));
+            candidates.retain(|(shard, sure)| *sure || !looked.contains(shard));
+            let Some((first, sure)) = candidates.first().copied().filter(|_| spread > 0) else { return };
             // A shard with much to do gives all that is wanted in one call. What may be anywhere is
             // asked for everywhere at once, so that no two can give more than is wanted together.
             let asked: Vec<u16> =
                 if sure { vec![first] } else { candidates.iter().map(|(shard, _)| *shard).take(spread).collect() };
             let shares: Vec<Share> = (0..asked.len()).map(|at| left.share(&open, at, asked.len())).collect();
-            let given = self.ask_shards(ask, asked.iter().copied().zip(&shares), false).await?;
-            for one in given {
-                left.takes(&one.claims);
+            for (shard, given) in self.ask_shards(ask, asked.iter().copied().zip(&shares), false).await {
+                got.takes(shard, given, left);
                 if sure {
                     // It gave what it has, or what it may in one call.
-                    done.push(one.shard);
-                    self.turn.store(usize::from(one.shard) + 1, Ordering::Relaxed);
+                    emptied.push(shard);
+                    self.turn.store(usize::from(shard) + 1, Ordering::Relaxed);
+                } else {
+                    looked.push(shard);
                 }
-                claims.extend(one.claims);
             }
         }
     }
@@ -183,12 +223,12 @@ impl RedisStore {
         ask: &ClaimAsk,
         shares: impl Iterator<Item = (u16, &'a Share)>,
         again: bool,
-    ) -> Result<Vec<Given>> {
-        let calls = shares.map(|(shard, share)| self.ask_shard(ask, shard, share, again));
-        futures::future::try_join_all(calls).await
+    ) -> Vec<(u16, Result<Vec<Claimed>>)> {
+        let calls = shares.map(|(shard, share)| async move { (shard, self.ask_shard(ask, shard, share, again).await) });
+        futures::future::join_all(calls).await
     }
 
-    async fn ask_shard(&self, ask: &ClaimAsk, shard: u16, share: &Share, again: bool) -> Result<Given> {
+    async fn ask_shard(&self, ask: &ClaimAsk, shard: u16, share: &Share, again: bool) -> Result<Vec<Claimed>> {
         let place = &self.shards[usize::from(shard)];
         let mut args = vec![
             codec::worker_name(&ask.worker)?.to_vec(),
@@ -223,13 +263,13 @@ impl RedisStore {
         for (claim, _) in &claims {
             place.memory.claimed(now, claim.delivery.id, claim.token, &ask.worker, claim.delivery.rev);
         }
-        Ok(Given { shard, claims })
+        Ok(claims)
     }
 
-    async fn with_newest(&self, claims: Vec<(Claim, Option<CollapseGroup>)>) -> Result<Vec<Claim>> {
+    async fn with_newest(&self, claims: Vec<Claimed>) -> Result<Vec<Claim>> {
         let groups: Vec<String> = claims.iter().filter_map(|(_, group)| Some(group.as_ref()?.group.clone())).collect();
         let newest = if groups.is_empty() { HashMap::new() } else { self.newest(groups).await? };
-        let with = |(mut claim, group): (Claim, Option<CollapseGroup>)| {
+        let with = |(mut claim, group): Claimed| {
             claim.newest_version = group.and_then(|group| newest.get(&group.group).copied());
             claim
         };
@@ -260,7 +300,7 @@ fn heard(lanes: &[&Lane], alone: bool, heads: redis::Value) -> Result<Vec<((Lane
     lanes.iter().zip(answers::list(heads)?).map(of_lane).collect()
 }
 
-fn claimed(value: redis::Value, nonce: u64) -> Result<(Claim, Option<CollapseGroup>)> {
+fn claimed(value: redis::Value, nonce: u64) -> Result<Claimed> {
     let [id, fence, delivery, record] = answers::parts(value)?;
     let fence = u64::try_from(answers::number(&fence)?).map_err(|_| corrupt("a fence"))?;
     let mut value = codec::read_delivery(&answers::bytes(delivery)?)?;

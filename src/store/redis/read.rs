@@ -10,7 +10,7 @@ use super::accept::read_record;
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
-use super::store::{Ask, RedisStore, decimal, signed};
+use super::store::{Ask, RedisStore, decimal, signed, those_that_answered};
 use crate::ports::deliveries::{Depths, LaneDepth, Owner};
 
 impl RedisStore {
@@ -80,7 +80,7 @@ impl RedisStore {
             self.one(Ask { shard, script, keys: Vec::new(), args, need: Need::Done })
         });
         let mut found = Vec::new();
-        for answer in futures::future::try_join_all(calls).await? {
+        for answer in those_that_answered(futures::future::join_all(calls).await)? {
             for value in answers::list(answer)? {
                 found.push(codec::read_delivery(&answers::bytes(value)?)?.delivery);
             }
@@ -96,7 +96,7 @@ impl RedisStore {
             self.run(Ask { shard, script, keys: Vec::new(), args: Vec::new(), need: Need::Done })
         });
         let mut depths = Depths::default();
-        for answer in futures::future::try_join_all(calls).await? {
+        for answer in those_that_answered(futures::future::join_all(calls).await)? {
             let [unknown, parked, oldest, lanes] = answer.try_into().map_err(|_| corrupt("an answer"))?;
             depths.unknown += count(&unknown)?;
             depths.parked += count(&parked)?;

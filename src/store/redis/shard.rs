@@ -101,9 +101,10 @@ impl Shard {
         }
     }
 
-    /// No claims here before then: other nodes put back what they hold first.
+    /// No claims here before then.
     pub fn pause(&self, until: Boot) {
-        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        *paused = until.max(*paused);
     }
 
     #[must_use]

@@ -262,6 +262,25 @@ impl RedisStore {
     }
 }
 
+/// What the shards that answered said: one that cannot be asked must not hold up the others.
+///
+/// # Errors
+/// None did.
+pub(super) fn those_that_answered<T>(answers: Vec<Result<T>>) -> Result<Vec<T>> {
+    let mut error = None;
+    let mut said = Vec::with_capacity(answers.len());
+    for answer in answers {
+        match answer {
+            Ok(answer) => said.push(answer),
+            Err(other) => error = Some(other),
+        }
+    }
+    match error {
+        Some(error) if said.is_empty() => Err(error),
+        _ => Ok(said),
+    }
+}
+
 fn unavailable(script: &Script, trouble: Trouble) -> StoreError {
     StoreError::Unavailable(match trouble {
         Trouble::Ours(text) => text,

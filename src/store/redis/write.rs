@@ -10,7 +10,7 @@ use super::codec::{self, Result, corrupt};
 use super::link::Need;
 use super::memory::{Memory, Settled};
 use super::script::Script;
-use super::store::{Ask, RedisStore, decimal, signed};
+use super::store::{Ask, RedisStore, decimal, signed, those_that_answered};
 use crate::ports::deliveries::{Held, Reclaim, Renewed, Settle, Spend, Token, Written};
 
 /// One item of a batch: its delivery, and what its script takes.
@@ -138,7 +138,7 @@ impl RedisStore {
             self.run(Ask { shard, script, keys: Vec::new(), args: vec![decimal(limit)], need: Need::Done })
         });
         let mut all = Vec::new();
-        for answer in futures::future::try_join_all(calls).await? {
+        for answer in those_that_answered(futures::future::join_all(calls).await)? {
             let [now, claims] = answer.try_into().map_err(|_| corrupt("an answer"))?;
             let now = answers::number(&now)?;
             for claim in answers::list(claims)? {

@@ -8,6 +8,7 @@ mod errors;
 mod following;
 mod link;
 mod mend;
+mod partial;
 pub(crate) mod sentinel;
 pub(crate) mod server;
 mod shared;

@@ -1,0 +1,102 @@
+//! A shard that cannot be asked, beside others that can.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belfry::ports::deliveries::PurgeAsk;
+use belfry::ports::store_news::Unwatched;
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::{Link, slot_of};
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+use belfry_domain::{DeliveryId, State};
+
+use super::cluster::Cluster;
+use crate::contract::fixture::{ask, due_in, ended, intent};
+use crate::contract::harness::{Harness, ManualClock};
+
+const SHARDS: u16 = 16;
+const INTENTS: usize = 96;
+
+fn names() -> Names {
+    Names::new("belfry".into(), SHARDS)
+}
+
+fn over(cluster: &Cluster) -> Harness {
+    let clock = ManualClock::new();
+    let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
+    let store = RedisStore::new(Link::to(&cluster.url()).unwrap(), names(), clocks, Arc::new(Unwatched));
+    Harness::over(store, &clock)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn case_94_while_one_shard_moves_the_others_give_claims_and_lose_none() {
+    let cluster = Cluster::start();
+    let h = over(&cluster);
+    let mut all = BTreeSet::new();
+    for n in 0..INTENTS {
+        let mut intent = intent(&h, &format!("k{n}"));
+        intent.notification.keep_content_ms = 0;
+        all.insert(intent.deliveries[0].id);
+        h.create(intent).await;
+    }
+    let moving = names().shard_of(&all.first().unwrap().0);
+    let (away, there): (BTreeSet<DeliveryId>, BTreeSet<DeliveryId>) =
+        all.iter().partition(|id| names().shard_of(&id.0) == moving);
+    assert!(!away.is_empty() && !there.is_empty());
+    let slot = slot_of(&names().sequence(moving));
+    let from = cluster.holder(slot);
+    let to = (from + 1) % 3;
+    cluster.begin_move(slot, from, to);
+
+    let mut got = BTreeSet::new();
+    for nonce in 0..4 {
+        for claim in h.claims(ask(nonce, 100)).await.claims {
+            assert!(got.insert(claim.delivery.id), "claimed twice");
+            h.settle(&claim, &ended(&h, &claim.delivery, State::Accepted)).await;
+        }
+    }
+    assert_eq!(got, there);
+    assert_eq!(h.store.held(100).await.unwrap(), []);
+    let ages = PurgeAsk { now: h.now(), keep_record: Duration::from_secs(60), limit: 1_000 };
+    assert_eq!(h.store.purge(ages).await.unwrap().contents as usize, there.len());
+
+    while cluster.move_keys(slot, from, to, 100) > 0 {}
+    cluster.end_move(slot, from, to);
+    // A shard that gave no answer is left alone for a while, by the node's clock.
+    let other = over(&cluster);
+    let rest: BTreeSet<_> = other.claims(ask(9, 100)).await.claims.iter().map(|claim| claim.delivery.id).collect();
+    assert_eq!(rest, away);
+}
+
+/// What keeps waking a shard without being due must not hold up what was claimed already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_ends_however_much_is_scheduled_meanwhile() {
+    let server = super::Server::plain();
+    let clock = ManualClock::new();
+    let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
+    let store = RedisStore::new(Link::to(&server.url()).unwrap(), names(), clocks, Arc::new(Unwatched));
+    let h = Arc::new(Harness::over(store, &clock));
+    h.create(intent(&h, "due")).await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut load = tokio::task::JoinSet::new();
+    for caller in 0..16 {
+        let (h, stopped) = (h.clone(), stopped.clone());
+        load.spawn(async move {
+            for n in 0_u32.. {
+                if *stopped.borrow() {
+                    return;
+                }
+                h.create(due_in(intent(&h, &format!("{caller}/{n}")), 1_000_000)).await;
+            }
+        });
+    }
+    for nonce in 0..50 {
+        let claims = h.claims(ask(nonce, 100)).await.claims;
+        assert_eq!(claims.len(), usize::from(nonce == 0));
+    }
+    stop.send_replace(true);
+    while let Some(ended) = load.join_next().await {
+        ended.unwrap();
+    }
+}
