@@ -34,6 +34,10 @@ use plan::Plan;
 use rows::{Report, Row};
 use stores::StoreKind;
 
+/// The program's own, for both sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is asked for and nothing here can do yet.
 const NOT_BUILT: [(&str, f64, f64); 3] = [
     ("delivered to APNs (HTTP/2), at least once, instant sink", 0.70, 0.85),

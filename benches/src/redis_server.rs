@@ -61,6 +61,8 @@ impl RedisServer {
         command.current_dir(folder.path()).args(["--bind", "127.0.0.1", "--port", &port_text]);
         command.args(["--save", "", "--appendonly", aof, "--appendfsync", "everysec"]);
         command.args(["--maxmemory-policy", "noeviction", "--logfile", "redis.log"]);
+        // A rewrite of the log would fall into the rounds of whoever comes when it has grown.
+        command.args(["--auto-aof-rewrite-percentage", "0"]);
         Server::start_at("redis", &mut command, format!("127.0.0.1:{port}")).await
     }
 

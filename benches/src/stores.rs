@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use belfry::machine::MachineClock;
+use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::clock::Dice;
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
@@ -95,7 +96,7 @@ fn open_redis(at: &str) -> Result<Opened> {
     let clock = Arc::new(MachineClock);
     let names = Names::new("belfry".into(), SHARDS);
     let clocks = Clocks { node: clock, store: StoreClock::Server };
-    let store = RedisStore::new(Link::to(at)?, names, clocks, Arc::new(Unwatched));
+    let store = RedisStore::new(Link::to(at)?, names, clocks, Arc::new(Unwatched), MachineDice.roll());
     Ok(Opened {
         deliveries: store.clone(),
         api_keys: store.clone(),

@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::config::{Config, StoreKind};
+use crate::machine::MachineDice;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
-use crate::ports::clock::Clock;
+use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::store_news::{StoreNews, StoreWatch};
@@ -87,7 +88,7 @@ impl Stores {
         let names = Names::new(settings.prefix.clone(), config.shards);
         let link = reach(settings, &around).await?;
         let clocks = Clocks { node: around.clock, store: StoreClock::Server };
-        let store = RedisStore::new(link, names, clocks, around.watch);
+        let store = RedisStore::new(link, names, clocks, around.watch, MachineDice.roll());
         store.prepare().await?;
         Ok(Self::of(store.clone(), durability, Place::Redis(store)))
     }

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::answers;
 use super::codec::{self, NewValues, Result, corrupt};
 use super::link::Need;
-use super::store::{Ask, RedisStore, decimal};
+use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Accepted, CollapseGroup, MOST_ITEMS, NewNotification};
 
@@ -145,15 +145,14 @@ impl RedisStore {
 
     async fn accept_items(&self, shard: u16, parts: &[Part]) -> Result<Vec<Known>> {
         let items: Vec<&Item> = parts.iter().flat_map(|part| &part.items).collect();
-        let mut args = Vec::with_capacity(items.len() * 6);
+        let mut args = Vec::with_capacity(items.len() * 10);
         for item in &items {
-            args.push(decimal(item.position));
-            args.push(item.id.0.as_bytes().to_vec());
-            args.push(item.values.notification.clone());
-            args.push(decimal(item.values.deliveries.len() as u64));
-            for (id, value) in &item.values.deliveries {
-                args.push(id.0.as_bytes().to_vec());
-                args.push(value.clone());
+            let NewValues { notification, entries, deliveries } = &item.values;
+            args.extend([decimal(item.position), item.id.0.as_bytes().to_vec(), notification.clone()]);
+            args.extend([entries.clone(), decimal(deliveries.len() as u64)]);
+            for one in deliveries {
+                args.extend([one.id.0.as_bytes().to_vec(), one.value.clone(), one.lane.clone(), one.tenant.clone()]);
+                args.push(signed(one.due.0));
             }
         }
         let keys = items.iter().map(|item| self.names.notification(item.id)).collect();

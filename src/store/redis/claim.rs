@@ -20,6 +20,9 @@ const MOST_BYTES: u64 = 256 << 10;
 /// A shard that gave no answer while others did is left alone for so long.
 const NOT_ASKED: Duration = Duration::from_secs(1);
 
+/// How often one call asks a shard that may have something, and is woken meanwhile.
+const LOOKS: usize = 3;
+
 /// What one call may still get.
 struct Left {
     room: usize,
@@ -191,14 +194,14 @@ impl RedisStore {
     }
 
     async fn claim_among(&self, ask: &ClaimAsk, among: &[usize], left: &mut Left, got: &mut Got) {
-        // Each shard is asked for what it may have, and for what it surely has, once: where accepts keep
-        // waking a shard, what was got already must not wait for the end of that.
+        // Each shard is asked a few times for what it may have, and once for what it surely has: where accepts
+        // keep waking a shard, what was got already must not wait for the end of that.
         let (mut looked, mut emptied) = (Vec::new(), Vec::new());
         loop {
             let open: Vec<usize> = among.iter().copied().filter(|place| left.of_lane(*place) > 0).collect();
             let spread = left.spread(&open);
             let mut candidates = self.candidates(ask, &open, |shard| emptied.contains(&shard) || got.has_failed(shard));
-            candidates.retain(|(shard, sure)| *sure || !looked.contains(shard));
+            candidates.retain(|(shard, sure)| *sure || looked.iter().filter(|one| *one == shard).count() < LOOKS);
             let Some((first, sure)) = candidates.first().copied().filter(|_| spread > 0) else { return };
             // A shard with much to do gives all that is wanted in one call. What may be anywhere is
             // asked for everywhere at once, so that no two can give more than is wanted together.

@@ -1,8 +1,15 @@
 //! Values as they stand in Redis: a head of fixed length that scripts read and write, then texts that
 //! only Belfry reads. The heads' layouts are those of `lua/common.lua` and `lua/record.lua`.
 
+mod event;
+mod head;
+mod hex;
 mod index;
+mod intent;
+mod stored;
 mod text;
+
+use std::time::Duration;
 
 use belfry_domain::delivery::StateName;
 use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, State, UnixMs};
@@ -10,10 +17,12 @@ use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, Sta
 use crate::ports::StoreError;
 use crate::ports::deliveries::{CollapseGroup, NewNotification, Token};
 
-use index::{ENTRY, entries};
-pub use index::{Kind, index_hash, state_hash};
+use head::Head;
+use index::entries;
+pub use index::{Kind, entry, index_hash, state_hash};
+use stored::InHead;
 pub use text::pack;
-use text::{json, packed_json, unpack};
+use text::unpack;
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -26,7 +35,7 @@ const RECEIPT: u8 = 8;
 pub const WORKER: usize = 24;
 
 const D_HEAD: usize = 113;
-const N_HEAD: usize = 78;
+const N_HEAD: usize = 83;
 /// What a script puts in front of a new notification: position and ordinal.
 const N_GIVEN: usize = 12;
 /// And of a new delivery: the position.
@@ -65,46 +74,14 @@ pub fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("{what} in Redis is not as it was written"))
 }
 
-/// A number in six bytes; below zero is none.
-fn six(value: u64) -> [u8; 6] {
+/// A number in six bytes.
+pub fn six(value: u64) -> [u8; 6] {
     let [_, _, rest @ ..] = value.min((1 << 48) - 1).to_be_bytes();
     rest
 }
 
 fn at(time: Option<UnixMs>) -> [u8; 6] {
     six(time.map_or(0, |time| u64::try_from(time.0).unwrap_or(0)))
-}
-
-/// Reads a head from its front.
-struct Head<'a>(&'a [u8]);
-
-impl<'a> Head<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| corrupt("a head"))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn number(&mut self, count: usize) -> Result<u64> {
-        Ok(self.bytes(count)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    }
-
-    fn byte(&mut self) -> Result<u8> {
-        Ok(self.bytes(1)?[0])
-    }
-
-    fn length(&mut self) -> Result<usize> {
-        Ok(self.number(4)? as usize)
-    }
-
-    fn time(&mut self) -> Result<UnixMs> {
-        Ok(UnixMs(self.number(6)?.cast_signed()))
-    }
-
-    fn key(&mut self) -> Result<Key> {
-        let bytes = self.bytes(12)?.try_into().map_err(|_| corrupt("an id"))?;
-        Ok(Key::from_bytes(bytes))
-    }
 }
 
 pub fn key_of(bytes: &[u8]) -> Result<Key> {
@@ -133,8 +110,8 @@ pub fn fixed(delivery: &Delivery) -> Vec<u8> {
     out
 }
 
-pub fn body(delivery: &Delivery) -> Result<Vec<u8>> {
-    packed_json(delivery)
+pub fn body(delivery: &Delivery) -> Vec<u8> {
+    stored::write_delivery(delivery)
 }
 
 fn lease_ms(delivery: &Delivery) -> u64 {
@@ -156,11 +133,23 @@ fn flags(delivery: &Delivery) -> u8 {
     flags
 }
 
+/// A claim's token as scripts compare it.
+pub fn token_bytes(token: Token) -> Vec<u8> {
+    [&six(token.fence)[..], &token.nonce.to_be_bytes()].concat()
+}
+
 /// A new delivery's value, less the position in front.
-fn new_delivery(delivery: &Delivery, slot: u8, group: Option<&CollapseGroup>) -> Result<Vec<u8>> {
+fn new_delivery(delivery: &Delivery, place: u8, group: Option<&CollapseGroup>) -> Result<Vec<u8>> {
     let lane = delivery.lane.to_string();
     let collapse = group.map(collapse).unwrap_or_default();
-    let mut out = Vec::with_capacity(512);
+    let body = body(delivery);
+    let mut out = Vec::with_capacity(D_HEAD + delivery.tenant.len() + collapse.len() + lane.len() + body.len());
+    out.push(place);
+    out.extend(delivery.notification.0.as_bytes());
+    for text in [delivery.tenant.as_bytes(), &collapse, lane.as_bytes()] {
+        let length = u8::try_from(text.len());
+        out.push(length.map_err(|_| StoreError::Unavailable("a tenant, lane or collapse group is too long".into()))?);
+    }
     out.extend([state_code(delivery.state.name()), flags(delivery)]);
     out.extend(at(delivery.ended_at));
     out.extend(six(delivery.rev));
@@ -170,17 +159,11 @@ fn new_delivery(delivery: &Delivery, slot: u8, group: Option<&CollapseGroup>) ->
     out.extend(at(Some(delivery.due_at)));
     // No settle yet.
     out.extend([0; 6 + 8 + 6]);
-    out.push(slot);
-    out.extend(delivery.notification.0.as_bytes());
-    for text in [delivery.tenant.as_bytes(), &collapse, lane.as_bytes()] {
-        let length = u8::try_from(text.len());
-        out.push(length.map_err(|_| StoreError::Unavailable("a tenant, lane or collapse group is too long".into()))?);
-    }
     debug_assert_eq!(out.len() + D_GIVEN, D_HEAD);
     out.extend(delivery.tenant.as_bytes());
     out.extend(collapse);
     out.extend(lane.as_bytes());
-    out.extend(body(delivery)?);
+    out.extend(body);
     Ok(out)
 }
 
@@ -204,7 +187,33 @@ pub fn version_of(text: &[u8]) -> Result<i64> {
 pub struct NewValues {
     /// Less position and ordinal in front.
     pub notification: Vec<u8>,
-    pub deliveries: Vec<(DeliveryId, Vec<u8>)>,
+    /// Index entries, one after the other.
+    pub entries: Vec<u8>,
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// A new delivery, as `accept.lua` takes it.
+pub struct NewDelivery {
+    pub id: DeliveryId,
+    /// Less the position in front.
+    pub value: Vec<u8>,
+    /// With its side in front; nothing where it does not wait.
+    pub lane: Vec<u8>,
+    pub tenant: Vec<u8>,
+    pub due: UnixMs,
+}
+
+impl NewDelivery {
+    fn of(delivery: &Delivery, place: u8, group: Option<&CollapseGroup>) -> Result<Self> {
+        let side = if delivery.claim_alone() { "a" } else { "n" };
+        Ok(Self {
+            id: delivery.id,
+            value: new_delivery(delivery, place, group)?,
+            lane: if delivery.state.waiting() { format!("{side}{}", delivery.lane).into_bytes() } else { Vec::new() },
+            tenant: delivery.tenant.clone().into_bytes(),
+            due: delivery.due_at,
+        })
+    }
 }
 
 impl NewValues {
@@ -215,43 +224,42 @@ impl NewValues {
             .map_err(|_| StoreError::Unavailable(format!("{} deliveries are too many", item.deliveries.len())))?;
         let deliveries = (0..count)
             .zip(&item.deliveries)
-            .map(|(slot, delivery)| {
-                let group = item.collapse_groups.get(usize::from(slot)).and_then(Option::as_ref);
-                Ok((delivery.id, new_delivery(delivery, slot, group)?))
+            .map(|(place, delivery)| {
+                let group = item.collapse_groups.get(usize::from(place)).and_then(Option::as_ref);
+                NewDelivery::of(delivery, place, group)
             })
             .collect::<Result<_>>()?;
-        Ok(Self { notification: new_notification(item, count)?, deliveries })
+        let (owner, entries) = entries(item);
+        Ok(Self { notification: new_notification(item, count, owner)?, entries, deliveries })
     }
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.notification.len() + self.deliveries.iter().map(|(_, value)| value.len() + 24).sum::<usize>()
+        self.notification.len() + self.deliveries.iter().map(|one| one.value.len() + 24).sum::<usize>()
     }
 }
 
-fn new_notification(item: &NewNotification, count: u8) -> Result<Vec<u8>> {
+fn new_notification(item: &NewNotification, count: u8, owner: u64) -> Result<Vec<u8>> {
     let notification = &item.notification;
     let ends: Option<Vec<UnixMs>> = item.deliveries.iter().map(|one| one.ended_at).collect();
     let states = item.deliveries.iter().map(|one| one.state.name());
     let held = states.clone().any(|state| matches!(state, StateName::Failed | StateName::Parked));
-    let entries = entries(item);
-    let record = packed_json(notification)?;
+    let record = intent::write_notification(notification);
     let inputs = pack(item.inputs.as_bytes());
-    let mut out = Vec::with_capacity(N_HEAD + record.len() + inputs.len() + 64);
+    let mut out = Vec::with_capacity(N_HEAD + usize::from(count) * 12 + record.len() + inputs.len());
     out.extend([states.map(state_code).min().unwrap_or_default(), u8::from(held)]);
     out.extend(at(ends.and_then(|ends| ends.into_iter().max())));
     out.push(count);
     out.extend([0; 4]);
     out.extend(at(Some(notification.remembered_until)));
     out.extend(six(notification.keep_content_ms));
-    out.push(u8::try_from(entries.len()).unwrap_or(u8::MAX));
+    out.extend(six(owner));
     for text in [&record, &inputs] {
         let length = u32::try_from(text.len());
         out.extend(length.map_err(|_| StoreError::Unavailable("a text is too long".into()))?.to_be_bytes());
     }
     out.extend(print(&notification.fingerprint.whole)?);
     debug_assert_eq!(out.len() + N_GIVEN, N_HEAD);
-    entries.iter().for_each(|entry| out.extend(entry));
     item.deliveries.iter().for_each(|one| out.extend(one.id.0.as_bytes()));
     out.extend(record);
     out.extend(inputs);
@@ -259,16 +267,12 @@ fn new_notification(item: &NewNotification, count: u8) -> Result<Vec<u8>> {
 }
 
 /// A fingerprint's 32 bytes.
-fn print(hex: &str) -> Result<[u8; 32]> {
-    let unreadable = || StoreError::Unavailable("a fingerprint has 64 hex digits".into());
+fn print(text: &str) -> Result<[u8; 32]> {
     let mut print = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return Err(unreadable());
+    match hex::digits(text, &mut print).map(<[u8]>::len) {
+        Some(32) => Ok(print),
+        _ => Err(StoreError::Unavailable("a fingerprint has 64 hex digits".into())),
     }
-    for (at, byte) in print.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).map_err(|_| unreadable())?;
-    }
-    Ok(print)
 }
 
 /// A moment as people read it, to the second.
@@ -291,11 +295,11 @@ pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
     head.bytes(7 + 5 + 1 + 1 + 6)?;
     let count = usize::from(head.byte()?);
     let repeats = u32::try_from(head.number(4)?).unwrap_or(u32::MAX);
-    head.bytes(6 + 6)?;
-    let entries = usize::from(head.byte()?);
+    head.bytes(6 + 6 + 6)?;
     let (record, inputs) = (head.length()?, head.length()?);
-    head.bytes(32 + entries * ENTRY + count * 12)?;
-    let notification = json(head.bytes(record)?)?;
+    let whole = belfry_domain::hex(head.bytes(32)?);
+    head.bytes(count * 12)?;
+    let notification = intent::read_notification(head.bytes(record)?, whole)?;
     let inputs = match (inputs, head.0) {
         (0, _) | (_, []) => None,
         (_, packed) => Some(String::from_utf8(unpack(packed)?).map_err(|_| corrupt("inputs"))?),
@@ -313,24 +317,32 @@ pub struct DeliveryValue {
 /// [`StoreError::Corrupt`].
 pub fn read_delivery(value: &[u8]) -> Result<DeliveryValue> {
     let mut head = Head(value);
-    head.bytes(7)?;
+    head.bytes(7 + 1)?;
+    let notification = NotificationId(head.key()?);
+    let (tenant, collapse, lane) = (usize::from(head.byte()?), usize::from(head.byte()?), usize::from(head.byte()?));
     let state = state_of(head.byte()?)?;
     let flags = head.byte()?;
-    head.time()?;
+    let ended = head.time()?;
     let rev = head.number(6)?;
     let fence = head.number(6)?;
-    head.bytes(8 + 6 + WORKER + 6 + 6 + 6 + 8 + 6 + 1 + 12)?;
-    let (tenant, collapse, lane) = (usize::from(head.byte()?), usize::from(head.byte()?), usize::from(head.byte()?));
-    head.bytes(tenant)?;
-    let collapse = head.bytes(collapse)?;
-    head.bytes(lane)?;
-    let mut delivery: Delivery = json(head.0)?;
-    delivery.rev = rev;
-    delivery.spent = flags & SPENT != 0;
-    if state == StateName::Sending {
-        delivery.state = State::Sending { fence };
-    }
-    Ok(DeliveryValue { delivery, collapse: read_collapse(collapse)? })
+    head.bytes(8 + 6 + WORKER)?;
+    let (lease, due_at) = (head.number(6)?, head.time()?);
+    head.bytes(6 + 8 + 6)?;
+    let tenant = head.text(tenant)?.to_owned();
+    let collapse = read_collapse(head.bytes(collapse)?)?;
+    let head_says = InHead {
+        notification,
+        tenant,
+        lane: stored::named(head.text(lane)?)?,
+        state,
+        fence,
+        rev,
+        spent: flags & SPENT != 0,
+        due_at,
+        lease: Duration::from_millis(lease),
+        ended_at: Some(ended).filter(|ended| ended.0 != 0),
+    };
+    Ok(DeliveryValue { delivery: stored::read_delivery(head.0, head_says)?, collapse })
 }
 
 fn read_collapse(bytes: &[u8]) -> Result<Option<CollapseGroup>> {
@@ -352,7 +364,7 @@ pub struct ClaimHead {
 /// [`StoreError::Corrupt`].
 pub fn read_claim(value: &[u8]) -> Result<ClaimHead> {
     let mut head = Head(value);
-    head.bytes(7 + 1)?;
+    head.bytes(7 + 1 + 12 + 3 + 1)?;
     let flags = head.byte()?;
     head.bytes(6 + 6)?;
     let token = Token { fence: head.number(6)?, nonce: head.number(8)? };

@@ -39,7 +39,7 @@ pub(super) struct Found {
 /// One thing to put back.
 struct Item {
     key: Vec<u8>,
-    args: [Vec<u8>; 7],
+    args: [Vec<u8>; 6],
 }
 
 /// Whether a call was refused because the server has gone back.
@@ -138,9 +138,8 @@ impl RedisStore {
                 key: self.names.delivery(*id),
                 args: [
                     b"c".to_vec(),
-                    decimal(token.fence),
-                    token.nonce.to_be_bytes().to_vec(),
-                    decimal(claim.rev),
+                    codec::token_bytes(token),
+                    codec::six(claim.rev).to_vec(),
                     worker,
                     spent,
                     Vec::new(),
@@ -151,7 +150,7 @@ impl RedisStore {
         self.mend_items(shard, remembered.highest_fence, items).await?;
         let accepts = remembered.accepts.iter().map(|(_, id)| Item {
             key: self.names.notification(*id),
-            args: [b"e".to_vec(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new()],
+            args: [b"e".to_vec(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new()],
         });
         let there = self.mend_items(shard, remembered.highest_fence, accepts.collect()).await?;
         let (gone, kept): (Vec<_>, Vec<_>) =
@@ -165,9 +164,8 @@ impl RedisStore {
             key: self.names.delivery(settled.id),
             args: [
                 b"s".to_vec(),
-                decimal(settled.token.fence),
-                settled.token.nonce.to_be_bytes().to_vec(),
-                decimal(settled.rev),
+                codec::token_bytes(settled.token),
+                codec::six(settled.rev).to_vec(),
                 settled.fixed.clone(),
                 settled.lane.clone(),
                 settled.body.clone(),

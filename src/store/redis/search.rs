@@ -70,7 +70,7 @@ impl RedisStore {
     async fn look_ahead(&self, walks: &mut [Walk], kind: Kind, hash: u64, limit: usize) -> Result<()> {
         let calls = walks.iter_mut().filter(|walk| walk.ahead.is_empty()).map(|walk| async move {
             let Some(before) = walk.next else { return Ok(()) };
-            let args = vec![vec![kind.code()], decimal(hash), decimal(before), decimal(limit as u64)];
+            let args = vec![codec::entry(kind, hash).to_vec(), decimal(before), decimal(limit as u64)];
             let script = &self.scripts.find;
             let ask = Ask { shard: walk.shard, script, keys: Vec::new(), args, need: Need::Done };
             let mut answer = self.run(ask).await?.into_iter();

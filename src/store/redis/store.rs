@@ -13,7 +13,7 @@ use super::accept::{self, Doors};
 use super::answers;
 use super::codec::{Result, corrupt};
 use super::keys::Names;
-use super::link::{Call, Link, Need, Trouble, Wake};
+use super::link::{Call, Link, Need, Trouble, Wake, wakes};
 use super::mend;
 use super::presence::is_skewed;
 use super::script::Script;
@@ -24,8 +24,8 @@ use crate::ports::clock::Clock;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::due::DueSignal;
 
-/// Version of the layout that the scripts write. An older Belfry refuses a newer one.
-const LAYOUT: u64 = 1;
+/// Version of the layout that the scripts write. Another is refused.
+const LAYOUT: u64 = 2;
 
 /// Questions of the latest claims: a repeat of one of them looks for what it was given.
 const ASKED: usize = 256;
@@ -50,8 +50,8 @@ pub struct Clocks {
 pub enum PrepareError {
     #[error("store.redis.shards: {asked} asked for, but this installation has {fixed} since its first start")]
     Shards { fixed: u16, asked: u16 },
-    #[error("this Redis was written by a newer Belfry (layout {found}; this one knows layout {known})")]
-    Newer { found: u64, known: u64 },
+    #[error("this Redis was written by another version of Belfry (layout {found}; this one knows layout {known})")]
+    Layout { found: u64, known: u64 },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -78,6 +78,7 @@ pub struct RedisStore {
     pub(super) this: Weak<Self>,
     pub(super) watch: Arc<dyn StoreWatch>,
     /// The two clocks were found too far apart, and that was told.
+    mark: u64,
     skewed: AtomicBool,
 }
 
@@ -108,9 +109,10 @@ pub(super) struct Ask<'a> {
 }
 
 impl RedisStore {
-    /// To be called within a runtime, on which it gathers what it is asked.
+    /// To be called within a runtime, on which it gathers what it is asked. `mark`: drawn anew by every node,
+    /// so that it knows its own wakes.
     #[must_use]
-    pub fn new(link: Link, names: Names, clocks: Clocks, watch: Arc<dyn StoreWatch>) -> Arc<Self> {
+    pub fn new(link: Link, names: Names, clocks: Clocks, watch: Arc<dyn StoreWatch>, mark: u64) -> Arc<Self> {
         let (doors, parts) = accept::doors(names.shards());
         let Clocks { node: clock, store: store_clock } = clocks;
         let store = Arc::new_cyclic(|this| Self {
@@ -129,6 +131,7 @@ impl RedisStore {
             tasks: Mutex::default(),
             this: this.clone(),
             watch,
+            mark,
             skewed: AtomicBool::new(false),
         });
         let mut tasks = store.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +143,9 @@ impl RedisStore {
         store.link.wakes(Arc::new(move |wake| {
             let Some(store) = this.upgrade() else { return };
             match wake {
-                Wake::Shard(shard) => store.woken(shard),
+                // What this node did itself it knows already; to look again would find nothing.
+                Wake::Shard { by, .. } if by == store.mark => {}
+                Wake::Shard { shard, .. } => store.woken(shard),
                 Wake::Missed => (0..store.names.shards()).for_each(|shard| store.woken(shard)),
             }
         }));
@@ -154,8 +159,8 @@ impl RedisStore {
     /// It is not, or the store is away.
     pub async fn prepare(&self) -> std::result::Result<(), PrepareError> {
         let (layout, shards) = self.layout(LAYOUT, self.names.shards()).await?;
-        if layout > LAYOUT {
-            return Err(PrepareError::Newer { found: layout, known: LAYOUT });
+        if layout != LAYOUT {
+            return Err(PrepareError::Layout { found: layout, known: LAYOUT });
         }
         if shards != self.names.shards() {
             return Err(PrepareError::Shards { fixed: shards, asked: self.names.shards() });
@@ -205,7 +210,7 @@ impl RedisStore {
         all_keys.extend(keys);
         let mut all = Vec::with_capacity(args.len() + 5);
         all.extend([decimal(seen.sequence), seen.era.clone().into_bytes(), self.time_arg()]);
-        all.extend([self.names.wake_channel().into_bytes(), decimal(shard)]);
+        all.extend([self.names.wake_channel().into_bytes(), wakes::written(shard, self.mark)]);
         all.extend(args);
         (all_keys, all)
     }

@@ -13,6 +13,9 @@ use super::script::Script;
 use super::store::{Ask, RedisStore, decimal, signed, those_that_answered};
 use crate::ports::deliveries::{Held, Reclaim, Renewed, Settle, Spend, Token, Written};
 
+/// No delivery has it.
+const NO_REV: [u8; 6] = [0xff; 6];
+
 /// One item of a batch: its delivery, and what its script takes.
 struct Item {
     id: DeliveryId,
@@ -29,7 +32,7 @@ struct Part {
 
 impl RedisStore {
     pub(super) async fn renew_all(&self, claims: &[(DeliveryId, Token)]) -> Result<Vec<Renewed>> {
-        let items = claims.iter().map(|(id, token)| Item { id: *id, args: token_args(*token).into() }).collect();
+        let items = claims.iter().map(|(id, token)| Item { id: *id, args: vec![codec::token_bytes(*token)] }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
         let now = self.clock.now();
         let renewed = claims.iter().zip(answers).map(|((id, token), answer)| {
@@ -42,8 +45,8 @@ impl RedisStore {
 
     pub(super) async fn spend_all(&self, batch: &[Spend]) -> Result<Vec<Written>> {
         let item = |one: &Spend| {
-            let [fence, nonce] = token_args(one.token);
-            Item { id: one.id, args: vec![fence, nonce, decimal(one.rev)] }
+            let revs = [one.rev, one.rev.saturating_add(1)].map(|rev| codec::six(rev).to_vec());
+            Item { id: one.id, args: [vec![codec::token_bytes(one.token)], revs.into()].concat() }
         };
         let answers = self.each(&self.scripts.spend, batch.iter().map(item).collect(), Need::Durable).await?;
         let each = batch.iter().zip(answers).map(|(one, answer)| {
@@ -59,26 +62,33 @@ impl RedisStore {
     }
 
     pub(super) async fn settle_all(&self, batch: &[Settle]) -> Result<Vec<Written>> {
-        let item = |one: &Settle| {
-            let [fence, nonce] = token_args(one.token);
-            let mut args = vec![fence, nonce, decimal(one.next.rev), decimal(named_fence(&one.next))];
-            args.extend(next_args(&one.next)?);
-            Ok(Item { id: one.next.id, args })
+        let settled = |one: &Settle| {
+            let [fixed, lane, body] = next_args(&one.next);
+            Settled { id: one.next.id, token: one.token, rev: one.next.rev, fixed, lane, body }
         };
-        let items = batch.iter().map(item).collect::<Result<_>>()?;
-        let answers = self.each(&self.scripts.settle, items, Need::Done).await?;
+        let settled: Vec<Settled> = batch.iter().map(settled).collect();
+        let item = |(one, settled): (&Settle, &Settled)| {
+            let decided_on = match one.next.state {
+                // A settle may go on under its claim, never under another's number.
+                State::Sending { fence } if fence != one.token.fence => NO_REV,
+                _ => codec::six(one.next.rev.wrapping_sub(1)),
+            };
+            let revs = [decided_on.to_vec(), codec::six(settled.rev).to_vec()];
+            let next = [settled.fixed.clone(), settled.lane.clone(), settled.body.clone()];
+            Item { id: settled.id, args: [&[codec::token_bytes(one.token)][..], &revs, &next].concat() }
+        };
+        let items = batch.iter().zip(&settled).map(item).collect();
+        let answers = self.each(&self.scripts.settle, items, Need::Done).await;
+        // Also where the answer was lost: it may have been done.
         self.wake_for(batch.iter().map(|one| &one.next));
+        let answers = answers?;
         let now = self.clock.now();
-        let each = batch.iter().zip(answers).map(|(one, answer)| {
-            let (next, written) = (&one.next, written(answer)?);
+        let each = batch.iter().zip(settled).zip(answers).map(|((one, settled), answer)| {
+            let written = written(answer)?;
+            let memory = self.memory(settled.id);
             match written {
-                Written::Done => {
-                    let [fixed, lane, body] = next_args(next)?;
-                    let settled = Settled { id: next.id, token: one.token, rev: next.rev, fixed, lane, body };
-                    let holds = matches!(next.state, State::Sending { .. });
-                    self.memory(next.id).settled(now, settled, holds);
-                }
-                Written::Stale | Written::Gone => self.memory(next.id).lost(next.id, one.token),
+                Written::Done => memory.settled(now, settled, matches!(one.next.state, State::Sending { .. })),
+                Written::Stale | Written::Gone => memory.lost(settled.id, settled.token),
                 Written::Moved(_) => {}
             }
             Ok(written)
@@ -92,13 +102,16 @@ impl RedisStore {
 
     pub(super) async fn apply_all(&self, batch: &[Delivery]) -> Result<Vec<Written>> {
         let item = |next: &Delivery| {
-            let mut args = vec![decimal(next.rev), decimal(named_fence(next))];
-            args.extend(next_args(next)?);
-            Ok(Item { id: next.id, args })
+            let named = if let State::Sending { fence } = next.state { codec::six(fence).to_vec() } else { Vec::new() };
+            let mut args = vec![codec::six(next.rev.wrapping_sub(1)).to_vec(), named];
+            args.extend(next_args(next));
+            Item { id: next.id, args }
         };
-        let items = batch.iter().map(item).collect::<Result<_>>()?;
-        let answers = self.each(&self.scripts.apply, items, Need::Durable).await?;
+        let items = batch.iter().map(item).collect();
+        let answers = self.each(&self.scripts.apply, items, Need::Durable).await;
+        // Also where the answer was lost: it may have been done.
         self.wake_for(batch.iter());
+        let answers = answers?;
         let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
             Value::BulkString(value) => {
                 // After a lost reply the same write finds itself stored already.
@@ -112,14 +125,16 @@ impl RedisStore {
 
     pub(super) async fn reclaim_all(&self, batch: &[Reclaim]) -> Result<Vec<Written>> {
         let item = |one: &Reclaim| {
-            let [fence, nonce] = token_args(one.seen.token);
-            let mut args = vec![fence, nonce, signed(one.seen.lease_until.0), decimal(one.next.rev)];
-            args.extend(next_args(&one.next)?);
-            Ok(Item { id: one.next.id, args })
+            let decided_on = codec::six(one.next.rev.wrapping_sub(1)).to_vec();
+            let mut args = vec![codec::token_bytes(one.seen.token), signed(one.seen.lease_until.0), decided_on];
+            args.extend(next_args(&one.next));
+            Item { id: one.next.id, args }
         };
-        let items = batch.iter().map(item).collect::<Result<_>>()?;
-        let answers = self.each(&self.scripts.reclaim, items, Need::Done).await?;
+        let items = batch.iter().map(item).collect();
+        let answers = self.each(&self.scripts.reclaim, items, Need::Done).await;
+        // Also where the answer was lost: it may have been done.
         self.wake_for(batch.iter().map(|one| &one.next));
+        let answers = answers?;
         let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
             Value::Array(stale) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
@@ -206,15 +221,6 @@ fn written(answer: Value) -> Result<Written> {
     }
 }
 
-fn token_args(token: Token) -> [Vec<u8>; 2] {
-    [decimal(token.fence), token.nonce.to_be_bytes().to_vec()]
-}
-
-/// A settle may go on under its claim, never under another's number.
-fn named_fence(next: &Delivery) -> u64 {
-    if let State::Sending { fence } = next.state { fence } else { 0 }
-}
-
-fn next_args(next: &Delivery) -> Result<[Vec<u8>; 3]> {
-    Ok([codec::fixed(next), next.lane.to_string().into_bytes(), codec::body(next)?])
+fn next_args(next: &Delivery) -> [Vec<u8>; 3] {
+    [codec::fixed(next), next.lane.to_string().into_bytes(), codec::body(next)]
 }

@@ -104,5 +104,9 @@ fn in_redis_at(url: &str, shards: u16) -> Harness {
     let link = Link::to(url).unwrap();
     let names = Names::new(prefix, shards);
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
-    Harness { store: RedisStore::new(link, names, clocks, Arc::new(Unwatched)), clock, _place: None }
+    Harness {
+        store: RedisStore::new(link, names, clocks, Arc::new(Unwatched), crate::redis::mark()),
+        clock,
+        _place: None,
+    }
 }

@@ -10,10 +10,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use super::http::Client;
+use crate::peers::signal;
 use crate::peers::until::until;
 
 pub(crate) const KEY: &str = "kill-0123456789abcdef0123456789abcdef";
@@ -119,8 +120,7 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).unwrap();
+        signal::send(Pid::from_child(&self.child), signal);
     }
 
     /// `kill -9`, and its end.

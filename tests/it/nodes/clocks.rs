@@ -86,7 +86,8 @@ impl Apart {
         server.step(ms);
         let clocks = Clocks { node: node.clone(), store: StoreClock::Own(server.clone()) };
         let link = Link::to(&redis.url()).unwrap();
-        let store = RedisStore::new(link, Names::new("belfry".into(), 2), clocks, Arc::new(Unwatched));
+        let store =
+            RedisStore::new(link, Names::new("belfry".into(), 2), clocks, Arc::new(Unwatched), crate::redis::mark());
         (Self { h: Harness::over(store, &node), server }, redis)
     }
 

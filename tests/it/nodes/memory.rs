@@ -85,7 +85,8 @@ async fn case_77_under_steady_load_what_is_kept_comes_to_rest() {
     let clock = ManualClock::new();
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
     let names = Names::new("belfry".into(), 1);
-    let store = RedisStore::new(Link::to(&server.url()).unwrap(), names, clocks, Arc::new(Unwatched));
+    let store =
+        RedisStore::new(Link::to(&server.url()).unwrap(), names, clocks, Arc::new(Unwatched), crate::redis::mark());
     let h = Harness::over(store, &clock);
     let mut measured = Vec::new();
     for number in 0..HOURS {

@@ -2,5 +2,6 @@
 
 pub mod mail_server;
 pub mod rng;
+pub mod signal;
 pub mod smtp_stub;
 pub mod until;

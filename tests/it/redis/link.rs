@@ -140,11 +140,12 @@ async fn wakes_are_heard_and_a_lost_connection_is_told() {
         };
         until_ok(PATIENCE, heard_it).await;
     };
+    let seven = Wake::Shard { shard: 7, by: 9 };
     hears(&[Wake::Missed]).await;
-    assert_eq!(server.ask::<usize>(&["PUBLISH", "belfry:wake", "7"]), 1);
-    hears(&[Wake::Missed, Wake::Shard(7)]).await;
+    assert_eq!(server.ask::<usize>(&["PUBLISH", "belfry:wake", "7 9"]), 1);
+    hears(&[Wake::Missed, seven]).await;
     assert_eq!(server.ask::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]), 1);
-    hears(&[Wake::Missed, Wake::Shard(7), Wake::Missed]).await;
+    hears(&[Wake::Missed, seven, Wake::Missed]).await;
 }
 
 /// Trusted by the file of roots, and by nothing else.

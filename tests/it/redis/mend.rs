@@ -38,7 +38,7 @@ impl Site {
         let told = Arc::new(Told::default());
         let link = Link::to(&self.server.url()).unwrap();
         let clocks = Clocks { node: self.clock.clone(), store: StoreClock::Own(self.clock.clone()) };
-        let store = RedisStore::new(link, Names::new("belfry".into(), 1), clocks, told.clone());
+        let store = RedisStore::new(link, Names::new("belfry".into(), 1), clocks, told.clone(), crate::redis::mark());
         (Harness::over(store, &self.clock), told)
     }
 

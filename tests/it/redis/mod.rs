@@ -17,3 +17,9 @@ pub(crate) mod valkey;
 
 pub use server::Server;
 pub use shared::{shared, shared_cluster};
+
+/// A mark that no other node in this process has.
+pub fn mark() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}

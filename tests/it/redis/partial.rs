@@ -25,7 +25,8 @@ fn names() -> Names {
 fn over(cluster: &Cluster) -> Harness {
     let clock = ManualClock::new();
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
-    let store = RedisStore::new(Link::to(&cluster.url()).unwrap(), names(), clocks, Arc::new(Unwatched));
+    let store =
+        RedisStore::new(Link::to(&cluster.url()).unwrap(), names(), clocks, Arc::new(Unwatched), crate::redis::mark());
     Harness::over(store, &clock)
 }
 
@@ -75,7 +76,8 @@ async fn a_claim_ends_however_much_is_scheduled_meanwhile() {
     let server = super::Server::plain();
     let clock = ManualClock::new();
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
-    let store = RedisStore::new(Link::to(&server.url()).unwrap(), names(), clocks, Arc::new(Unwatched));
+    let store =
+        RedisStore::new(Link::to(&server.url()).unwrap(), names(), clocks, Arc::new(Unwatched), crate::redis::mark());
     let h = Arc::new(Harness::over(store, &clock));
     h.create(intent(&h, "due")).await;
     let (stop, stopped) = tokio::sync::watch::channel(false);

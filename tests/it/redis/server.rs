@@ -9,8 +9,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use redis::{Connection, FromRedisValue};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 
+use crate::peers::signal;
 use crate::peers::until::until;
 
 /// How long anything about a server may take before a test gives up.
@@ -210,7 +211,7 @@ impl Server {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(self.running.as_ref().expect("it runs").pid, signal).unwrap();
+        signal::send(self.running.as_ref().expect("it runs").pid, signal);
     }
 
     /// `kill -9`, and its end. What it had on disk stays.

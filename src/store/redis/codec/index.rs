@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use super::{six, state_code};
 use crate::ports::deliveries::NewNotification;
 
-/// Bytes of an entry in a notification's value.
-pub const ENTRY: usize = 7;
+/// Bytes of an entry: its kind and its hash.
+const ENTRY: usize = 7;
 
 /// What an index entry is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,21 @@ pub fn state_hash(owner: u64, state: StateName) -> u64 {
     (owner + (u64::from(state_code(state)) + 1) * 2_654_435_761) % (1 << 48)
 }
 
-/// The owner's entry is the first.
-pub fn entries(item: &NewNotification) -> Vec<[u8; ENTRY]> {
+/// An entry, as scripts write and look for it.
+#[must_use]
+pub fn entry(kind: Kind, hash: u64) -> [u8; ENTRY] {
+    let mut entry = [kind.code(); ENTRY];
+    entry[1..].copy_from_slice(&six(hash));
+    entry
+}
+
+/// The owner's hash, and the entries of a new record, one after the other.
+pub fn entries(item: &NewNotification) -> (u64, Vec<u8>) {
     let notification = &item.notification;
     let owner = [notification.tenant.as_str(), notification.environment.as_str()];
-    let of = |kind: Kind, value: &str| {
-        let parts: &[&str] = if kind == Kind::Owner { &owner } else { &[owner[0], owner[1], value] };
-        let mut entry = [kind.code(); ENTRY];
-        entry[1..].copy_from_slice(&six(index_hash(kind, parts)));
-        entry
-    };
-    let mut entries = vec![of(Kind::Owner, "")];
+    let of = |kind: Kind, value: &str| entry(kind, index_hash(kind, &[owner[0], owner[1], value]));
+    let all = index_hash(Kind::Owner, &owner);
+    let mut entries = vec![entry(Kind::Owner, all)];
     entries.extend(notification.reference.as_deref().map(|it| of(Kind::Reference, it)));
     entries.extend(notification.group.as_deref().map(|it| of(Kind::Group, it)));
     for delivery in &item.deliveries {
@@ -69,5 +73,5 @@ pub fn entries(item: &NewNotification) -> Vec<[u8; ENTRY]> {
             entries.push(entry);
         }
     }
-    entries
+    (all, entries.concat())
 }

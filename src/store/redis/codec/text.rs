@@ -1,14 +1,9 @@
-//! Texts in values: JSON, so that two versions side by side read each other's, packed with a dictionary
-//! that holds what all of them have in common.
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+//! Inputs in values, packed with a dictionary that holds what nearly all of them have in common.
 
 use super::{Result, corrupt};
-use crate::ports::StoreError;
 
 /// Never changed: a new one gets a new mark beside it.
-const DICTIONARY: &[u8] = include_bytes!("../dictionary-1.json");
+const DICTIONARY: &[u8] = include_bytes!("../inputs-1.json");
 const PLAIN: u8 = 0;
 const PACKED: u8 = 1;
 /// No text of ours unpacks to more (a request has at most 10 MiB of attachments).
@@ -37,13 +32,4 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
         }
         _ => Err(corrupt("a text")),
     }
-}
-
-pub fn packed_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    let text = serde_json::to_vec(value).map_err(|_| StoreError::Corrupt("a record cannot be written".into()))?;
-    Ok(pack(&text))
-}
-
-pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(&unpack(bytes)?).map_err(|_| corrupt("a record"))
 }

@@ -21,7 +21,7 @@ mod node;
 mod sentinel;
 mod settings;
 mod slot;
-mod wakes;
+pub mod wakes;
 
 pub use check::Finding;
 pub use errors::{Remedy, Trouble, classify};

@@ -19,7 +19,11 @@ const STILL_THERE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    Shard(u16),
+    Shard {
+        shard: u16,
+        /// The mark of the node that made it so.
+        by: u64,
+    },
     /// Some may have gone unheard: look everywhere.
     Missed,
 }
@@ -57,11 +61,21 @@ async fn subscribe(map: &Map, tell: &Arc<dyn Fn(Wake) + Send + Sync>) -> Result<
             }
             message = messages.next() => {
                 let message = message.ok_or(Trouble::Cut)?;
-                let shard = std::str::from_utf8(message.get_payload_bytes()).ok().and_then(|text| text.parse().ok());
-                tell(shard.map_or(Wake::Missed, Wake::Shard));
+                tell(std::str::from_utf8(message.get_payload_bytes()).ok().and_then(read).unwrap_or(Wake::Missed));
             }
         }
     }
+}
+
+/// What is published.
+#[must_use]
+pub fn written(shard: u16, by: u64) -> Vec<u8> {
+    format!("{shard} {by}").into_bytes()
+}
+
+fn read(text: &str) -> Option<Wake> {
+    let (shard, by) = text.split_once(' ')?;
+    Some(Wake::Shard { shard: shard.parse().ok()?, by: by.parse().ok()? })
 }
 
 fn is_still_there(map: &Map, node: &Arc<Node>) -> bool {

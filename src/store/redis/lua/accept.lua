@@ -1,61 +1,93 @@
 -- Keeps new notifications, and finds those that are known. KEYS[2..]: the notifications.
--- ARGV[6..]: per item a position that is newer than all before of this node, its id, its value after
--- the ordinal, how many deliveries, then each one's id and value after the position.
+-- ARGV[6..]: per item a position that is newer than all before of this node, its id, its value after the
+-- ordinal, its index entries, how many deliveries, then each one's id, value after the position, lane with
+-- its side in front (nothing: it does not wait), tenant, and when it is due.
 -- Per item: 1 (created), a tombstone's value, or the record with its deliveries.
 local position = tonumber(stood[4] or '0')
 local ordinal = tonumber(stood[5] or '0')
 local first = ordinal
 local buckets = tombs()
-local answers, live = {}, {}
+local answers, values, live, made = {}, {}, {}, {}
+local found = call('MGET', unpack(KEYS, 2))
 local at = 6
 
-local function create(key, given, nid, rest, deliveries, from)
+local function write(key, value)
+  values[#values + 1], values[#values + 2] = key, value
+end
+
+-- Of an epoch that takes no more, most may be gone already.
+local function seal(epoch)
+  local left = call('HGET', root .. 'live', int(epoch))
+  if left and tonumber(left) + (live[epoch] or 0) <= THIN then call('HSET', root .. 'thin', int(epoch), 0) end
+end
+
+-- Returns its position.
+local function create(key, given, nid, rest, entries)
   position = math.max(position + 1, given)
-  local n_raw = pack('>I7I5', position, ordinal) .. rest
-  local n = notification(n_raw)
-  call('SET', key, n_raw)
-  for _, entry in ipairs(entries(n, n_raw)) do index_entry('ZADD', n, entry[1], entry[2], nid) end
-  local _, owner = take('>c1I6', n_raw, N_SIZE + 1)
-  index_state('ZADD', n, owner, n.state, nid)
-  ages(n, nid)
+  local pos = pack('>I7', position)
+  local raw = pos .. pack('>I5', ordinal) .. rest
+  write(key, raw)
+  made[key] = raw
+  for from = 1, #entries, 7 do index_entry(pos, ordinal, sub(entries, from, from + 6), nid) end
+  local state, held, ended = take('>BBI6', raw, 13)
+  index_state(raw, state, nid)
+  ages(raw, nid, ended, held)
   local epoch = floor(ordinal / EPOCH)
-  if ordinal % EPOCH == 0 then call('ZADD', root .. 'epochs', int(position), int(epoch)) end
+  if ordinal % EPOCH == 0 then
+    call('ZADD', root .. 'epochs', int(position), int(epoch))
+    seal(epoch - 1)
+  end
   live[epoch] = (live[epoch] or 0) + 1
   ordinal = ordinal + 1
-  for i = 0, deliveries - 1 do
-    local id, raw = ARGV[from + i * 2], pack('>I7', position) .. ARGV[from + i * 2 + 1]
-    local d = delivery(raw)
-    call('SET', root .. 'd' .. id, raw)
-    if d.state <= WAITING then enqueue(d, id) end
-    count_state(d, 1)
-  end
-  return 1
+  return pos
+end
+
+local function deliver(pos, from)
+  local id, value, lane = ARGV[from], ARGV[from + 1], ARGV[from + 2]
+  local raw = pos .. value
+  write(root .. 'd' .. id, raw)
+  made[root .. 'd' .. id] = raw
+  if lane == '' then return count_state(byte(raw, 24), '', 1) end
+  enqueue(lane, ARGV[from + 3], place(raw, id), tonumber(ARGV[from + 4]))
+  count('w' .. sub(lane, 2), 1)
 end
 
 local function known(key, raw, rest)
-  local n = notification(raw)
   -- The same key with another request is a mistake of the caller's, not a repeat.
-  if sub(raw, N_SIZE - 31, N_SIZE) == sub(rest, N_SIZE - 43, N_SIZE - 12) then
-    local repeats = pack('>I4', math.min(n.repeats + 1, 4294967295))
-    call('SETRANGE', key, 21, repeats)
+  if sub(raw, 52, 83) == sub(rest, 40, 71) then
+    local repeats = pack('>I4', math.min(take('>I4', raw, 22) + 1, 4294967295))
     raw = sub(raw, 1, 21) .. repeats .. sub(raw, 26)
+    if made[key] then
+      made[key] = raw
+      write(key, raw)
+    else
+      call('SETRANGE', key, 21, repeats)
+    end
   end
   local answer = { raw }
-  for place = 1, n.count do answer[place + 1] = call('GET', root .. 'd' .. delivery_id(n, raw, place)) end
+  for nth = 1, byte(raw, 21) do
+    local one = root .. 'd' .. delivery_id(raw, nth)
+    answer[nth + 1] = made[one] or call('GET', one)
+  end
   return answer
 end
 
 for item = 2, #KEYS do
-  local given, nid, rest, deliveries = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-  local raw = call('GET', KEYS[item])
+  local key, nid, rest, deliveries = KEYS[item], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
+  local raw = made[key] or found[item - 1]
   if raw then
-    answers[item - 1] = known(KEYS[item], raw, rest)
+    answers[item - 1] = known(key, raw, rest)
   else
-    answers[item - 1] = call('HGET', tomb_of(nid, buckets), nid)
-      or create(KEYS[item], given, nid, rest, deliveries, at + 4)
+    local tombstone = call('HGET', tomb_of(nid, buckets), nid)
+    answers[item - 1] = tombstone or 1
+    if not tombstone then
+      local pos = create(key, tonumber(ARGV[at]), nid, rest, ARGV[at + 3])
+      for i = 0, deliveries - 1 do deliver(pos, at + 5 + i * 5) end
+    end
   end
-  at = at + 4 + deliveries * 2
+  at = at + 5 + deliveries * 5
 end
+for i = 1, #values, 1000 do call('MSET', unpack(values, i, math.min(i + 999, #values))) end
 local more = {}
 if ordinal > first then
   more = { root .. 'pos', int(position), root .. 'ord', int(ordinal) }

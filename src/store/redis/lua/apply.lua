@@ -1,23 +1,21 @@
--- Writes without claims. KEYS[2..]: the deliveries; ARGV[6..]: per item rev, the fence that the next
--- state names (0: none), fixed part, lane, body. Per item: 1 done, 3 gone, or what is stored.
+-- Writes without claims. KEYS[2..]: the deliveries; ARGV[6..]: per item the rev that it was decided on, the
+-- fence that the next state names (nothing: none), fixed part, lane, body. Per item: 1 done, 3 gone, or
+-- what is stored.
 local answers = {}
 for item = 2, #KEYS do
   local key, at = KEYS[item], 6 + (item - 2) * 5
-  local id = sub(key, #root + 2)
-  local rev, named = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  local d = front(key)
+  local named, fixed = ARGV[at + 1], ARGV[at + 2]
+  local raw = front(key)
   local answer = 1
-  if not d then
+  if not raw then
     answer = 3
-  else
+  elseif sub(raw, 32, 37) ~= ARGV[at] or (byte(raw, 24) == SENDING) ~= (byte(fixed, 1) == SENDING)
+    or (named ~= '' and named ~= sub(raw, 38, 43)) then
     -- Without a claim nobody may end one, nor make one up.
-    local sending = take('>B', ARGV[at + 2]) == SENDING
-    if d.rev + 1 ~= rev or (d.state == SENDING) ~= sending or (named ~= 0 and named ~= d.fence) then
-      answer = call('GET', key)
-    else
-      local done = { fence = d.done_fence, nonce = d.done_nonce, rev = d.done_rev }
-      roll_up(d.nid, put(key, id, d, ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], done))
-    end
+    answer = call('GET', key)
+  else
+    put(key, sub(key, #root + 2), raw, fixed, ARGV[at + 3], ARGV[at + 4], sub(raw, 94, 113))
+    roll_up(notification_of(raw), fixed)
   end
   answers[item - 1] = answer
 end

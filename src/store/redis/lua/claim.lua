@@ -2,7 +2,7 @@
 -- how many bytes, since when it has to be due by the node's clock (which is what due times are set by: a
 -- server whose clock is wrong neither holds up nor hurries anything), whether the same nonce was asked
 -- before, then per lane: name, most, its provider, most of that provider.
--- Answers claims (id, fence, delivery, record, lease), and per lane when its longest due is due.
+-- Answers claims (id, fence, delivery as it was, record), and per lane when its longest due is due.
 local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
 local now = clock()
 local room, bytes, late, again = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11], ARGV[12]
@@ -10,8 +10,8 @@ local MOST_TENANTS = 256
 local lowest = tonumber(stood[3] or '0')
 local claims, heads, of_provider = {}, {}, {}
 
-local function give(id, raw, d, fence)
-  local n = call('GET', root .. 'n' .. d.nid) or ''
+local function give(id, raw, fence)
+  local n = call('GET', root .. 'n' .. notification_of(raw)) or ''
   bytes = bytes - #raw - #n
   claims[#claims + 1] = { id, fence, raw, n }
 end
@@ -21,40 +21,35 @@ end
 local function claim_again()
   local found = {}
   for _, id in ipairs(call('ZRANGE', root .. 'leases', 0, -1)) do
-    local d = front(root .. 'd' .. id)
-    if d and d.state == SENDING and d.nonce == nonce and d.worker == worker then
-      found[#found + 1] = { place(d, id), id, d }
+    local raw = front(root .. 'd' .. id)
+    if raw and byte(raw, 24) == SENDING and sub(raw, 44, 51) == nonce and sub(raw, 58, 81) == worker then
+      found[#found + 1] = { place(raw, id), id, raw }
     end
   end
   table.sort(found, function(one, other) return one[1] < other[1] end)
   for _, one in ipairs(found) do
-    local id, d = one[2], one[3]
-    local lapse = now + d.lease
-    if lapse == d.lapse then lapse = lapse + 1 end
-    call('SETRANGE', root .. 'd' .. id, LAPSE_FROM, pack('>I6', lapse))
+    local id, raw = one[2], one[3]
+    local lapse = now + six(raw, 82)
+    if lapse == six(raw, 52) then lapse = lapse + 1 end
+    call('SETRANGE', root .. 'd' .. id, 51, pack('>I6', lapse))
     lease(id, lapse)
-    give(id, call('GET', root .. 'd' .. id), d, d.fence)
+    give(id, call('GET', root .. 'd' .. id), six(raw, 38))
   end
   return #found > 0
 end
 
-local function take_one(queue, member)
+local function take_one(member)
   local id = sub(member, 9)
   local key = root .. 'd' .. id
   local raw = call('GET', key)
-  local d = delivery(raw)
-  dequeue(d, id)
-  count_state(d, -1)
-  local fence = math.max(d.fence, lowest) + 1
-  local flags = d.flags + (side == 'a' and not has(d.flags, HELD_ALONE) and HELD_ALONE or 0)
-  if side ~= 'a' and has(flags, HELD_ALONE) then flags = flags - HELD_ALONE end
-  local lapse = now + d.lease
-  call('SETRANGE', key, CLAIM_FROM,
-    pack(CLAIM, SENDING, flags, d.ended, d.rev + 1, fence, nonce, lapse, worker))
+  local flags, rev, fence = byte(raw, 25), six(raw, 32) + 1, math.max(six(raw, 38), lowest) + 1
+  if has(flags, HELD_ALONE) then flags = flags - HELD_ALONE end
+  if side == 'a' then flags = flags + HELD_ALONE end
+  local lapse = now + six(raw, 82)
+  call('SETRANGE', key, 23,
+    char(SENDING, flags) .. sub(raw, 26, 31) .. pack('>I6I6c8I6', rev, fence, nonce, lapse) .. worker)
   lease(id, lapse)
-  d.state = SENDING
-  count_state(d, 1)
-  give(id, raw, d, fence)
+  give(id, raw, fence)
 end
 
 -- Tenants with something due, from the one after whose turn was last; at most `most`.
@@ -78,33 +73,48 @@ local function head_of(lane)
   return call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2]
 end
 
-local function claim_lane(lane, most)
-  local ring = root .. 't:' .. side .. lane
-  local turns, due, several = {}, tenants_due(ring, lane, most)
-  for i, tenant in ipairs(due) do
-    turns[i] = { tenant = tenant, key = root .. 'q:' .. side .. lane .. ':' .. tenant, from = 0 }
-  end
+-- Takes from the fronts of the tenants' queues, in turn.
+local function take_in_turn(turns, most)
   local taken, last = 0, nil
   while taken < most and #turns > 0 do
     local share = math.ceil((most - taken) / #turns)
     local more = {}
     for _, turn in ipairs(turns) do
-      turn.ready = call('ZRANGEBYSCORE', turn.key, '-inf', late, 'LIMIT', turn.from, share)
-      turn.from = turn.from + #turn.ready
+      turn.ready = call('ZRANGEBYSCORE', root .. 'q:' .. turn.key, '-inf', late, 'LIMIT', turn.taken, share)
       if #turn.ready == share then more[#more + 1] = turn end
     end
     for at = 1, share do
       for _, turn in ipairs(turns) do
         if turn.ready[at] and taken < most then
           if bytes <= 0 then return taken, last end
-          take_one(turn.key, turn.ready[at])
-          taken, last = taken + 1, several and turn.tenant
+          take_one(turn.ready[at])
+          turn.taken = turn.taken + 1
+          taken, last = taken + 1, turn.tenant
         end
       end
     end
     turns = more
   end
   return taken, last
+end
+
+local function claim_lane(lane, most)
+  local ring = root .. 't:' .. side .. lane
+  local turns, due, several = {}, tenants_due(ring, lane, most)
+  for i, tenant in ipairs(due) do
+    turns[i] = { tenant = tenant, key = side .. lane .. ':' .. tenant, taken = 0 }
+  end
+  local taken, last = take_in_turn({ unpack(turns) }, most)
+  for _, turn in ipairs(turns) do
+    -- What was taken stood at the front.
+    if turn.taken > 0 then
+      call('ZREMRANGEBYRANK', root .. 'q:' .. turn.key, 0, turn.taken - 1)
+      turn_again(turn.key, ring, turn.tenant)
+    end
+  end
+  count('w' .. lane, -taken)
+  count('s' .. lane, taken)
+  return taken, several and last
 end
 
 local repeated = again == '1' and claim_again()

@@ -4,16 +4,16 @@ local answers = {}
 for item = 2, #KEYS do
   local key = KEYS[item]
   if sub(key, #root + 1, #root + 1) == 'd' then
-    local d = front(key)
-    key = d and root .. 'n' .. d.nid
+    local raw = front(key)
+    key = raw and root .. 'n' .. notification_of(raw)
   end
   local raw = key and call('GET', key)
   local answer = {}
   if raw then
-    local n = notification(raw)
-    if ARGV[6] == '1' then raw = sub(raw, 1, #raw - n.inputs) end
+    local deliveries = byte(raw, 21)
+    if ARGV[6] == '1' then raw = sub(raw, 1, #raw - take('>I4', raw, 48)) end
     answer[1] = raw
-    for place = 1, n.count do answer[place + 1] = call('GET', root .. 'd' .. delivery_id(n, raw, place)) end
+    for nth = 1, deliveries do answer[nth + 1] = call('GET', root .. 'd' .. delivery_id(raw, nth)) end
   end
   answers[item - 1] = answer
 end

@@ -1,0 +1,155 @@
+//! States and the timeline's entries, as bodies have them.
+
+use std::time::Duration;
+
+use belfry_domain::delivery::StateName;
+use belfry_domain::timeline::{ClaimMark, Entry, Happened};
+use belfry_domain::{State, UnixMs};
+use minicbor::{Decode, Encode};
+
+use super::stored::{StoredWhy, named};
+use super::{Result, corrupt};
+
+/// An entry of the timeline: what it is, and of all that one can say what this one does.
+#[derive(Default, Encode, Decode)]
+#[cbor(map)]
+pub struct Event<'a> {
+    #[n(0)]
+    at: i64,
+    /// One of the constants below. Stored: a number is never given to anything else.
+    #[n(1)]
+    what: u8,
+    #[n(2)]
+    send: Option<u32>,
+    #[n(3)]
+    attempt: Option<u32>,
+    #[b(4)]
+    worker: Option<&'a str>,
+    #[n(5)]
+    fence: Option<u64>,
+    #[b(6)]
+    why: Option<StoredWhy<'a>>,
+    #[n(7)]
+    took: Option<u64>,
+    #[n(8)]
+    until: Option<i64>,
+    /// A member of the closed set that this kind of entry has one of.
+    #[b(9)]
+    name: Option<&'a str>,
+    #[b(10)]
+    by: Option<&'a str>,
+    #[b(11)]
+    text: Option<&'a str>,
+    #[n(12)]
+    yes: Option<bool>,
+}
+
+const RECEIVED: u8 = 0;
+const ATTEMPT: u8 = 1;
+const LAPSED: u8 = 2;
+const STALE_REPORT: u8 = 3;
+const DEFERRED: u8 = 4;
+const LOOKED_UP: u8 = 5;
+const STOP_ASKED: u8 = 6;
+const RECEIPT: u8 = 7;
+const REDRIVEN: u8 = 8;
+const SENT_AGAIN: u8 = 9;
+const RESOLVED: u8 = 10;
+const ENDED: u8 = 11;
+
+impl<'a> Event<'a> {
+    pub fn of(entry: &'a Entry) -> Self {
+        let it = Self { at: entry.at.0, ..Self::default() };
+        let by =
+            |claim: &'a ClaimMark| Self { worker: Some(&claim.worker), fence: Some(claim.fence), ..Self::default() };
+        match &entry.happened {
+            Happened::Received { via } => Self { what: RECEIVED, name: Some(via.name()), ..it },
+            Happened::Attempt { send, attempt, claim, outcome, why, took } => Self {
+                at: it.at,
+                what: ATTEMPT,
+                send: Some(*send),
+                attempt: Some(*attempt),
+                name: Some(outcome.name()),
+                why: Some(StoredWhy::of(why)),
+                took: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+                ..by(claim)
+            },
+            Happened::Lapsed { claim, may_have_sent } => {
+                Self { at: it.at, what: LAPSED, yes: Some(*may_have_sent), ..by(claim) }
+            }
+            Happened::StaleReport { claim, outcome, why } => Self {
+                at: it.at,
+                what: STALE_REPORT,
+                name: Some(outcome.name()),
+                why: Some(StoredWhy::of(why)),
+                ..by(claim)
+            },
+            Happened::Deferred { until, why } => {
+                Self { what: DEFERRED, until: Some(until.0), name: Some(why.name()), ..it }
+            }
+            Happened::LookedUp { found } => Self { what: LOOKED_UP, yes: Some(*found), ..it },
+            Happened::StopAsked { by, why } => Self { what: STOP_ASKED, by: Some(by), text: Some(why), ..it },
+            Happened::Receipt { kind } => Self { what: RECEIPT, name: Some(kind.name()), ..it },
+            Happened::Redriven { by } => Self { what: REDRIVEN, by: Some(by), ..it },
+            Happened::SentAgain { by, send } => Self { what: SENT_AGAIN, by: Some(by), send: Some(*send), ..it },
+            Happened::Resolved { by, to, why } => {
+                Self { what: RESOLVED, by: Some(by), name: Some(to.name()), text: Some(why), ..it }
+            }
+            Happened::Ended { state } => Self { what: ENDED, name: Some(state.name()), ..it },
+        }
+    }
+
+    pub fn read(self) -> Result<Entry> {
+        let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let name = self.name.unwrap_or_default();
+        let (by, text) = (owned(self.by), owned(self.text));
+        let claim = || ClaimMark { worker: owned(self.worker), fence: self.fence.unwrap_or_default() };
+        let why = || self.why.as_ref().ok_or_else(|| corrupt("an entry"))?.read();
+        let (send, yes) = (self.send.unwrap_or_default(), self.yes.unwrap_or_default());
+        let happened = match self.what {
+            RECEIVED => Happened::Received { via: named(name)? },
+            ATTEMPT => Happened::Attempt {
+                send,
+                attempt: self.attempt.unwrap_or_default(),
+                claim: claim(),
+                outcome: named(name)?,
+                why: why()?,
+                took: Duration::from_millis(self.took.unwrap_or_default()),
+            },
+            LAPSED => Happened::Lapsed { claim: claim(), may_have_sent: yes },
+            STALE_REPORT => Happened::StaleReport { claim: claim(), outcome: named(name)?, why: why()? },
+            DEFERRED => Happened::Deferred { until: UnixMs(self.until.unwrap_or_default()), why: named(name)? },
+            LOOKED_UP => Happened::LookedUp { found: yes },
+            STOP_ASKED => Happened::StopAsked { by, why: text },
+            RECEIPT => Happened::Receipt { kind: named(name)? },
+            REDRIVEN => Happened::Redriven { by },
+            SENT_AGAIN => Happened::SentAgain { by, send },
+            RESOLVED => Happened::Resolved { by, to: named(name)?, why: text },
+            ENDED => Happened::Ended { state: named(name)? },
+            _ => return Err(corrupt("an entry")),
+        };
+        Ok(Entry { at: UnixMs(self.at), happened })
+    }
+}
+
+/// A state out of its name and what it may say besides.
+pub fn state_of(name: StateName, fence: u64, until: Option<i64>, why: Option<&str>) -> Result<State> {
+    let until = || until.map(UnixMs).ok_or_else(|| corrupt("a state"));
+    let why = why.unwrap_or_default();
+    Ok(match name {
+        StateName::Scheduled => State::Scheduled { until: until()? },
+        StateName::Queued => State::Queued,
+        StateName::Deferred => State::Deferred { until: until()?, why: named(why)? },
+        StateName::Sending => State::Sending { fence },
+        StateName::Accepted => State::Accepted,
+        StateName::Delivered => State::Delivered,
+        StateName::Bounced => State::Bounced,
+        StateName::Failed => State::Failed,
+        StateName::Expired => State::Expired,
+        StateName::Suppressed => State::Suppressed,
+        StateName::Cancelled => State::Cancelled,
+        StateName::Superseded => State::Superseded,
+        StateName::Unknown => State::Unknown,
+        StateName::Parked => State::Parked { why: named(why)? },
+    })
+}
