@@ -57,9 +57,32 @@ local function take_one(queue, member)
   give(id, raw, d, fence)
 end
 
+-- While there is a hold: the tenants of whom something is held and something else is due, when the first
+-- of what is not held is due, and whether these were all. Looks at a bounded number, in turn.
+local function beside_held(ring, lane)
+  local all, start = call('ZCOUNT', ring, '-inf', hold), 0
+  if all > MOST_TENANTS then
+    start = tonumber(call('HGET', root .. 'turns', '!' .. lane) or '0')
+    if start >= all then start = 0 end
+  end
+  local found, soonest = {}, math.huge
+  for _, tenant in ipairs(call('ZRANGEBYSCORE', ring, '-inf', hold, 'LIMIT', start, MOST_TENANTS)) do
+    local queue = root .. 'q:' .. side .. lane .. ':' .. tenant
+    local head = tonumber(call('ZRANGEBYSCORE', queue, beyond, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or '')
+    if head and head <= tonumber(late) then found[#found + 1] = tenant end
+    soonest = math.min(soonest, head or soonest)
+  end
+  return found, soonest, all > MOST_TENANTS and start + MOST_TENANTS
+end
+
 -- Tenants with something due, from the one after whose turn was last; at most `most`.
 local function tenants_due(ring, lane, most)
-  local due = call('ZRANGEBYSCORE', ring, '-inf', late, 'LIMIT', 0, MOST_TENANTS)
+  local due = call('ZRANGEBYSCORE', ring, beyond, late, 'LIMIT', 0, MOST_TENANTS)
+  if hold then
+    local others, _, more = beside_held(ring, lane)
+    for _, tenant in ipairs(others) do due[#due + 1] = tenant end
+    if more then call('HSET', root .. 'turns', '!' .. lane, int(more)) end
+  end
   if #due > 1 then
     table.sort(due)
     local last = call('HGET', root .. 'turns', lane) or ''
@@ -75,7 +98,13 @@ local function tenants_due(ring, lane, most)
 end
 
 local function head_of(lane)
-  return call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2]
+  local ring = root .. 't:' .. side .. lane
+  local head = call('ZRANGEBYSCORE', ring, beyond, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if not hold then return head end
+  local _, soonest, more = beside_held(ring, lane)
+  -- Not all were looked at: there may be more, and the next call looks on.
+  if more then return late end
+  return soonest < (tonumber(head or '') or math.huge) and int(soonest) or head
 end
 
 local function claim_lane(lane, most)
@@ -89,7 +118,7 @@ local function claim_lane(lane, most)
     local share = math.ceil((most - taken) / #turns)
     local more = {}
     for _, turn in ipairs(turns) do
-      turn.ready = call('ZRANGEBYSCORE', turn.key, '-inf', late, 'LIMIT', turn.from, share)
+      turn.ready = call('ZRANGEBYSCORE', turn.key, beyond, late, 'LIMIT', turn.from, share)
       turn.from = turn.from + #turn.ready
       if #turn.ready == share then more[#more + 1] = turn end
     end
