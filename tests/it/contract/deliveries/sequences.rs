@@ -11,9 +11,9 @@ use proptest::test_runner::{Config, RngSeed};
 
 use super::depths::depths;
 use super::model::Model;
-use crate::contract::holds::all_held_back;
 use crate::contract::fixture::{LEASE_MS, WINDOW_MS, due_in, everything, in_group, in_lane, intent_of, next};
 use crate::contract::harness::{Harness, START, in_a_file, in_memory, in_one_shard};
+use crate::contract::holds::all_held_back;
 
 #[derive(Clone, Debug)]
 enum Op {
