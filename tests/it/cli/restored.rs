@@ -73,7 +73,7 @@ fn what_is_held_is_seen_and_released_by_the_command_line() {
     let doctor = run(dir, &["doctor"], &[]);
     assert!(doctor.code == 3 && doctor.out.contains("`belfry restored`"), "{doctor:?}");
     let cancelled = run(dir, &["restored", "cancel", "--class", "marketing"], &[]);
-    assert_eq!(cancelled.out, "2 deliveries cancelled; 1 delivery of other classes still held\n", "{cancelled:?}");
+    assert_eq!(cancelled.out, "2 deliveries cancelled; 1 of other classes still held\n", "{cancelled:?}");
     let released = run(dir, &["restored", "release", "--yes"], &[]);
     assert_eq!(released.out, "1 delivery released: it goes out as soon as a worker runs\n", "{released:?}");
     let nothing = run(dir, &["restored", "release", "--yes"], &[]);

@@ -99,8 +99,8 @@ end
 
 local function head_of(lane)
   local ring = root .. 't:' .. side .. lane
+  if not hold then return call('ZRANGE', ring, 0, 0, 'WITHSCORES')[2] end
   local head = call('ZRANGEBYSCORE', ring, beyond, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  if not hold then return head end
   local _, soonest, more = beside_held(ring, lane)
   -- Not all were looked at: there may be more, and the next call looks on.
   if more then return late end
