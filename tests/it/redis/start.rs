@@ -61,7 +61,7 @@ fn it_does_not_wait_for_what_only_an_operator_can_mend() {
     let mut running = serve(folder.path(), &redis.url(), "durability = \"fsync\"\n");
     assert_eq!(running.ends(), Some(1));
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
-    assert!(log.contains("appendfsync"), "{log}");
+    assert!(log.contains("store.redis.durability = \"fsync\" needs appendonly yes"), "{log}");
 }
 
 #[test]

@@ -136,7 +136,11 @@ impl Link {
         let passes = |trouble: &Trouble| trouble.remedy() != Remedy::Operator;
         let known = link.map.primaries(until).await;
         for node in known.map_err(|trouble| Refused { passes: passes(&trouble), error: trouble.into() })?.nodes {
-            let fit = node.way(until).await;
+            let fit = match node.way(until).await {
+                // Who loads its data or lost its disk lets everybody in, and serves nobody.
+                Ok(_) => node.ask(redis::cmd("PING"), until).await.map(|_| ()),
+                Err(trouble) => Err(trouble),
+            };
             fit.map_err(|trouble| Refused { passes: passes(&trouble), error: at(&node.server.address, &trouble) })?;
         }
         Ok(link)
