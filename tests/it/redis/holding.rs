@@ -12,8 +12,12 @@ use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use super::Server;
 use super::calls::until_ok;
 use super::cluster::Cluster;
+use super::server::PATIENCE;
 use crate::contract::fixture::{ask, intent};
 use crate::contract::harness::{Harness, ManualClock};
+use crate::kill::server::Site;
+use crate::kill::sink::Sink;
+use crate::peers::until::until;
 
 fn store(url: &str, shards: u16, clock: &Arc<ManualClock>) -> Arc<RedisStore> {
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
@@ -109,4 +113,27 @@ async fn a_shard_that_has_gone_back_before_the_hold_has_it_again_before_it_gives
     assert_eq!(claimed(&one, 1).await, 0);
     assert_eq!(one.store.standing().await.unwrap(), Some(at));
     assert_eq!(claimed(&node(&server.url(), 1, &clock), 2).await, 0);
+}
+
+#[test]
+fn a_start_that_is_to_hold_waits_for_the_shard_that_is_away() {
+    let (cluster, sink) = (Cluster::start(), Sink::start());
+    let store = format!(
+        "[store]\nkind = \"redis\"\n[store.redis]\nurl = \"{}\"\nprefix = \"belfry\"\nshards = 16\n",
+        cluster.url()
+    );
+    let site = Site::over(&store, sink.address, "");
+    let slot = slot_of(&Names::new("belfry".into(), 16).sequence(3));
+    let from = cluster.holder(slot);
+    let to = (from + 1) % 3;
+    cluster.begin_move(slot, from, to);
+    std::thread::scope(|scope| {
+        let starting = scope.spawn(|| site.start_with(&["--after-restore"]));
+        until("it says that it waits", PATIENCE, || site.log().contains("store_awaited").then_some(()));
+        assert!(!site.log().contains("started"), "{}", site.log());
+        while cluster.move_keys(slot, from, to, 100) > 0 {}
+        cluster.end_move(slot, from, to);
+        drop(starting.join().unwrap());
+    });
+    assert!(site.log().contains("held_after_restore"), "{}", site.log());
 }
