@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use belfry::machine::MachineClock;
 use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
@@ -60,6 +61,7 @@ impl StoreKind {
 /// One store, as each room sees it.
 pub(crate) struct Opened {
     pub deliveries: Arc<dyn Deliveries>,
+    pub holds: Arc<dyn Holds>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -74,6 +76,7 @@ impl Opened {
                 let store = SqliteStore::open(Path::new(at), Arc::new(MachineClock))?;
                 Ok(Self {
                     deliveries: store.clone(),
+                    holds: store.clone(),
                     api_keys: store.clone(),
                     installation: store.clone(),
                     outbox: store.clone(),
@@ -98,6 +101,7 @@ fn open_redis(at: &str) -> Result<Opened> {
     let store = RedisStore::new(Link::to(at)?, names, clocks, Arc::new(Unwatched));
     Ok(Opened {
         deliveries: store.clone(),
+        holds: store.clone(),
         api_keys: store.clone(),
         installation: store.clone(),
         outbox: store,

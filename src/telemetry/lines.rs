@@ -58,14 +58,8 @@ pub(super) fn write(fact: &Fact) {
         }
         Fact::Store(news) => store_news(news),
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
-        Fact::HoldReleased { by, at } => {
-            warn!(target: STORE, fact = "hold_released", by, restored_at = %moment(*at),
-                "what was due before the store was restored goes out");
-        }
-        Fact::HeldCancelled { by, at, cancelled } => {
-            warn!(target: STORE, fact = "held_cancelled", by, restored_at = %moment(*at), cancelled,
-                "cancelled of what was due before the store was restored");
-        }
+        Fact::HoldReleased { by, at } => hold_released(by, *at),
+        Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
         // A gauge says it better than a line every few seconds.
         Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
@@ -115,6 +109,16 @@ fn held_after_restore(at: UnixMs, kept: bool) {
         warn!(target: STORE, fact = "held_after_restore", %restored_at, kept,
             "what was due before the store was restored is held: see `belfry restored`");
     }
+}
+
+fn hold_released(by: &str, at: UnixMs) {
+    warn!(target: STORE, fact = "hold_released", by, restored_at = %moment(at),
+        "what was due before the store was restored goes out");
+}
+
+fn held_cancelled(by: &str, at: UnixMs, cancelled: u64) {
+    warn!(target: STORE, fact = "held_cancelled", by, restored_at = %moment(at), cancelled,
+        "cancelled of what was due before the store was restored");
 }
 
 fn moment(at: UnixMs) -> String {

@@ -77,7 +77,7 @@ impl Reads<'_> {
             .collect::<rusqlite::Result<_>>()?;
         for lane in lanes {
             for alone in [false, true] {
-                if lane == from.lane && alone < from.alone {
+                if lane == from.lane && from.alone && !alone {
                     continue;
                 }
                 if (lane, alone) != (from.lane, from.alone) {

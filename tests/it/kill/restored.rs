@@ -61,7 +61,19 @@ fn restored(site: &Site, server: &Server, args: &[&str]) -> Value {
 }
 
 /// Everything from the accept to the release. `back_up` and `put_back` are called while no server runs.
-fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), mut put_back: impl FnMut()) {
+fn from_backup_to_release(site: &Site, sink: &Sink, back_up: impl FnOnce(), put_back: impl FnOnce()) {
+    let ids = accepted_backed_up_and_sent(site, sink, back_up);
+    let sent = sink.total();
+    put_back();
+    let held = held_at_the_start(site, sink, &ids);
+    assert_eq!(sink.total(), sent + 1, "what came in");
+    it_outlives_restarts(site, &held);
+    assert_eq!(sink.total(), sent + 3);
+    cancelled_and_released(site, sink, &ids);
+    assert!(site.log().contains("held_after_restore") && site.log().contains("hold_released"));
+}
+
+fn accepted_backed_up_and_sent(site: &Site, sink: &Sink, back_up: impl FnOnce()) -> Vec<String> {
     // The provider is away: some are being sent when the backup is made, the others wait.
     sink.hold(Phase::Greeting);
     let server = site.start();
@@ -78,12 +90,15 @@ fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), m
         comes_to(&mut client, id, "accepted");
     }
     server.kill();
-    let sent = sink.total();
-    put_back();
+    ids
+}
 
+/// Returns what is told of it.
+fn held_at_the_start(site: &Site, sink: &Sink, ids: &[String]) -> Value {
+    let before = sink.total();
     let server = site.start_with(&["--after-restore"]);
     let mut client = server.client();
-    for id in &ids {
+    for id in ids {
         // What was being sent is taken from its dead worker, and held as well.
         let held = until("it waits", LONG, || {
             let it = delivery(&mut client, id);
@@ -96,7 +111,7 @@ fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), m
     // What comes in now goes out, beside what is held.
     let new = accept(&mut client, ALL);
     comes_to(&mut client, &new, "accepted");
-    assert_eq!(sink.total(), sent + 1);
+    assert_eq!(sink.total(), before + 1);
     let ready = client.get("/readyz?verbose").unwrap();
     assert!(ready.status == 200 && ready.body.contains("what was due before the store was restored is held"));
     until("the metric says how many", LONG, || {
@@ -106,8 +121,11 @@ fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), m
     let held = restored(site, &server, &[]);
     assert_eq!(held["held"], ALL, "{held}");
     server.kill();
+    held
+}
 
-    // It outlives restarts, with the flag and without, and nothing moves it.
+/// With the flag and without, and nothing moves it.
+fn it_outlives_restarts(site: &Site, held: &Value) {
     for flag in [&[][..], &["--after-restore"]] {
         let server = site.start_with(flag);
         let mut client = server.client();
@@ -117,8 +135,9 @@ fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), m
         comes_to(&mut client, &id, "accepted");
         server.kill();
     }
-    assert_eq!(sink.total(), sent + 3);
+}
 
+fn cancelled_and_released(site: &Site, sink: &Sink, ids: &[String]) {
     let server = site.start();
     let mut client = server.client();
     let cancelled = restored(site, &server, &["cancel", "--class", "notice", "--why", "They have it."]);
@@ -137,7 +156,6 @@ fn from_backup_to_release(site: &Site, sink: &Sink, mut back_up: impl FnMut(), m
     assert!(told["reason"].as_str().unwrap().contains("They have it."), "{told}");
     assert_eq!(restored(site, &server, &[])["held"], 0);
     assert_eq!(restored(site, &server, &["release", "--yes"])["held"], 0, "again: nothing to do");
-    assert!(site.log().contains("held_after_restore") && site.log().contains("hold_released"));
 }
 
 fn copy(from: &Path, to: &Path) {

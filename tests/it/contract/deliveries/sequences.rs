@@ -121,24 +121,8 @@ impl Run {
                     }
                 }
             }
-            Op::Hold => {
-                for _ in 0..times {
-                    let expected = self.model.hold(now);
-                    for store in &self.stores {
-                        assert_eq!(store.store.hold(now).await.unwrap(), expected);
-                    }
-                }
-            }
-            Op::Release => {
-                // Another hold than the one that stands, and then that one.
-                let stands = self.model.standing();
-                for at in [Some(UnixMs(now.0 - 1)), stands].into_iter().flatten() {
-                    self.model.release(at);
-                    for store in &self.stores {
-                        store.store.release(at).await.unwrap();
-                    }
-                }
-            }
+            Op::Hold => self.hold(now, times).await,
+            Op::Release => self.release(now).await,
             Op::Apply { of, rev, how } => {
                 let all: Vec<&Delivery> = self.model.deliveries().collect();
                 let Some(delivery) = all.get(of.checked_rem(all.len()).unwrap_or(0)) else { return };
@@ -154,6 +138,26 @@ impl Run {
             }
             Op::Renew { .. } | Op::Spend { .. } | Op::Settle { .. } | Op::Reclaim { .. } => {
                 self.call_held(op, times).await
+            }
+        }
+    }
+
+    async fn hold(&mut self, now: UnixMs, times: usize) {
+        for _ in 0..times {
+            let expected = self.model.hold(now);
+            for store in &self.stores {
+                assert_eq!(store.store.hold(now).await.unwrap(), expected);
+            }
+        }
+    }
+
+    /// Another hold than the one that stands, and then that one.
+    async fn release(&mut self, now: UnixMs) {
+        let stands = self.model.standing();
+        for at in [Some(UnixMs(now.0 - 1)), stands].into_iter().flatten() {
+            self.model.release(at);
+            for store in &self.stores {
+                store.store.release(at).await.unwrap();
             }
         }
     }
