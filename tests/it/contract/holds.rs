@@ -85,7 +85,17 @@ async fn what_is_due_later_goes_out_beside_what_is_held(h: Harness) {
     let claims = h.claims(ask(1, 100)).await;
     assert_eq!(claims.claims.len(), 1);
     assert_eq!(claims.claims[0].notification.id, super::fixture::id_of("new"));
-    assert_eq!(claims.next_due, Some(UnixMs(START.0 + 10_000)));
+    // The wake of an accept may come in only now, and then nothing is said before the next look.
+    let mut next_due = claims.next_due;
+    for nonce in 100..400 {
+        if next_due.is_some() {
+            break;
+        }
+        let again = h.claims(ask(nonce, 100)).await;
+        assert!(again.claims.is_empty());
+        next_due = again.next_due;
+    }
+    assert_eq!(next_due, Some(UnixMs(START.0 + 10_000)));
     h.clock.step(10_000);
     assert_eq!(h.claim(2).await.notification.id, super::fixture::id_of("scheduled"));
 }
