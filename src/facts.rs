@@ -66,6 +66,23 @@ pub enum Fact {
     StoreRecovered,
     /// What the store found out about itself.
     Store(StoreNews),
+    /// A start found, or made, the hold of `at`: what was due by then is held.
+    HeldAfterRestore {
+        at: UnixMs,
+        /// This start was to hold, and an earlier hold stood already: that one counts.
+        kept: bool,
+    },
+    /// Somebody let go of what the hold of `at` kept. `by`: public name of the key.
+    HoldReleased {
+        by: String,
+        at: UnixMs,
+    },
+    /// Somebody cancelled some of what the hold of `at` keeps.
+    HeldCancelled {
+        by: String,
+        at: UnixMs,
+        cancelled: u64,
+    },
     /// The lanes as they stand.
     Measured {
         depths: Depths,

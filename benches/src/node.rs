@@ -17,6 +17,7 @@ use belfry::http::drain::Drain;
 use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::restored::Restored;
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::admin::{ApiKey, Can};
 use belfry::ports::channel::Channel;
@@ -116,6 +117,12 @@ async fn api(
         intake: Arc::new(Intake::new(ports, &secret)),
         deliveries: store.deliveries.clone(),
         api_keys: store.api_keys.clone(),
+        restored: Arc::new(Restored::new(
+            store.holds.clone(),
+            store.deliveries.clone(),
+            Arc::new(MachineClock),
+            recorder.clone(),
+        )),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

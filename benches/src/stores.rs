@@ -10,6 +10,7 @@ use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::clock::Dice;
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
@@ -61,6 +62,7 @@ impl StoreKind {
 /// One store, as each room sees it.
 pub(crate) struct Opened {
     pub deliveries: Arc<dyn Deliveries>,
+    pub holds: Arc<dyn Holds>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -75,6 +77,7 @@ impl Opened {
                 let store = SqliteStore::open(Path::new(at), Arc::new(MachineClock))?;
                 Ok(Self {
                     deliveries: store.clone(),
+                    holds: store.clone(),
                     api_keys: store.clone(),
                     installation: store.clone(),
                     outbox: store.clone(),
@@ -99,6 +102,7 @@ fn open_redis(at: &str) -> Result<Opened> {
     let store = RedisStore::new(Link::to(at)?, names, clocks, Arc::new(Unwatched), MachineDice.roll());
     Ok(Opened {
         deliveries: store.clone(),
+        holds: store.clone(),
         api_keys: store.clone(),
         installation: store.clone(),
         outbox: store,

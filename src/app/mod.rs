@@ -1,9 +1,11 @@
 //! The composition: the only place that names concrete stores and channels.
 
 mod keys;
+mod listener;
 pub mod probe;
 mod providers;
 pub mod render;
+pub mod restored;
 mod roles;
 mod stores;
 
@@ -13,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -47,6 +48,8 @@ pub struct StartOptions {
     pub port: Option<u16>,
     /// What this node does; a store that only one node can have wants all.
     pub roles: Roles,
+    /// The store was restored from a backup: what was due by now is held until a person releases it.
+    pub after_restore: bool,
 }
 
 /// A running server.
@@ -94,15 +97,14 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         address.set_port(port);
     }
     // First of all: an address that is taken must not cost a look into the store.
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) => return Err(no_listener(&config, options, address, error).await),
-    };
+    let listener = listener::bind(&config, options, address).await?;
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config)));
     let around = Surroundings { clock: clock.clone(), watch: recorder.clone(), patient: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
+    // Before anything of this node could claim.
+    restored::at_start(&stores, clock.as_ref(), recorder.as_ref(), options.after_restore).await?;
     let content = load_content(&config)?;
     render::keep_current(&content, stores.installation.as_ref()).await?;
     let (receipts, inbox) = mpsc::channel(RECEIPTS);
@@ -147,35 +149,6 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         serving,
         grace,
     })
-}
-
-/// Why nothing listens at `address`. Who starts a second server in the same folder meets the first
-/// one's address before its store.
-async fn no_listener(
-    config: &Config,
-    options: StartOptions,
-    address: SocketAddr,
-    error: std::io::Error,
-) -> anyhow::Error {
-    if error.kind() != std::io::ErrorKind::AddrInUse {
-        return anyhow::Error::new(error).context(format!("http.listen: {address}"));
-    }
-    let held = !options.ephemeral
-        && match probe::open_store(config).await {
-            Ok(stores) => {
-                stores.close().await;
-                false
-            }
-            Err(found) => matches!(found, probe::NoStore::Held),
-        };
-    if held {
-        let path = config.store.sqlite.path.display();
-        return anyhow::anyhow!(
-            "Belfry runs here already: another one has {path} open and {address} is in use. Stop it, or give this one \
-             a store of its own (store.sqlite.path) and another port (--port)"
-        );
-    }
-    anyhow::anyhow!("http.listen: {address} is in use by another program; choose another one, or give --port")
 }
 
 /// Checks what a configuration's own checks cannot see, without opening or connecting anything: what
@@ -262,6 +235,7 @@ impl Parts {
             intake: Arc::new(Intake::new(ports, &secret)),
             deliveries: self.stores.deliveries.clone(),
             api_keys: self.stores.api_keys.clone(),
+            restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),

@@ -12,6 +12,7 @@ use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
+use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
@@ -22,6 +23,7 @@ use crate::store::sqlite::{InlineStore, SqliteStore};
 /// One store, as each room sees it.
 pub struct Stores {
     pub deliveries: Arc<dyn Deliveries>,
+    pub holds: Arc<dyn Holds>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -64,10 +66,11 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + ApiKeys + Installation + OutboxMessages,
+        S: Deliveries + Holds + ApiKeys + Installation + OutboxMessages,
     {
         Self {
             deliveries: store.clone(),
+            holds: store.clone(),
             api_keys: store.clone(),
             installation: store.clone(),
             outbox: store,

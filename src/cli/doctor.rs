@@ -25,6 +25,9 @@ const MOMENT: std::time::Duration = std::time::Duration::from_secs(1);
 /// 2026-01-01: before any release of this program, so a clock that says so is wrong.
 const EARLIEST: i64 = 1_767_225_600_000;
 
+const HELD: &str = "what was due before the store was restored is held until it is released or cancelled: see \
+                    `belfry restored`";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
@@ -137,6 +140,7 @@ async fn server(config: &Config) -> Check {
         Err(failure) => Err(failure),
     };
     match asked {
+        Ok((_, answer)) if holds(&answer) => Check::new("server", Verdict::Finding, HELD),
         Ok((client, answer)) if answer.status.is_success() => {
             let what = format!("ready at {}{}: it made a real write and read", client.base(), roles(&answer));
             Check::new("server", Verdict::Good, what)
@@ -176,6 +180,10 @@ fn roles(answer: &Answer) -> String {
         Ok(it) if !it.roles.is_empty() => format!(" as {}", it.roles.join(", ")),
         Ok(_) | Err(_) => String::new(),
     }
+}
+
+fn holds(answer: &Answer) -> bool {
+    answer.read::<Readiness>("what a server says about itself").is_ok_and(|it| it.ready && it.holds())
 }
 
 /// Nobody has this store open. Somebody else may have the address.
@@ -281,7 +289,10 @@ async fn store(config: &Config, opened: Result<Stores, NoStore>) -> Check {
         Err(error) => return Check::new("store", Verdict::Finding, error.to_string()),
     };
     let probed = stores.deliveries.probe().await;
-    let findings = stores.findings().await.unwrap_or_else(|error| vec![error.to_string()]);
+    let mut findings = stores.findings().await.unwrap_or_else(|error| vec![error.to_string()]);
+    if let Ok(Some(_)) = stores.holds.standing().await {
+        findings.push(HELD.into());
+    }
     stores.close().await;
     match probed {
         Ok(()) if !findings.is_empty() => Check::new("store", Verdict::Finding, findings.join("\n")),

@@ -7,13 +7,12 @@ use super::Shell;
 use super::client::{Client, ServerArgs};
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, print, print_json, table};
+use super::way::{Way, failed};
 use crate::app::Stores;
-use crate::app::probe::{NoStore, open_store};
 use crate::config::{Config, near_match};
 use crate::http::keys::{LIVE, MOST_NAME, NewKey, RANDOM_BYTES, TEST, refused_environment, refused_name};
 use crate::http::keys_api::{CreatedKey, KeyList, KeyView};
 use crate::machine::{MachineClock, MachineDice};
-use crate::ports::StoreError;
 use crate::ports::admin::Can;
 use crate::ports::clock::{Clock, Dice};
 
@@ -96,39 +95,12 @@ pub async fn run(shell: &Shell, command: KeysCommand) -> anyhow::Result<Exit> {
     if let KeysCommand::Create(args) = &command {
         args.check()?;
     }
-    match Way::to_the_keys(&config, command.server()).await? {
+    match Way::to_the_store(&config, command.server(), "keys go").await? {
         Way::Api(client) => over_the_api(shell, &command, &client).await,
         Way::Store(stores) => {
             let done = in_the_store(shell, &command, &config, &stores).await;
             stores.close().await;
             done
-        }
-    }
-}
-
-enum Way {
-    Store(Box<Stores>),
-    Api(Client),
-}
-
-impl Way {
-    /// A server that was named is asked; else the store here, which a running server holds alone.
-    async fn to_the_keys(config: &Config, server: &ServerArgs) -> Result<Self, Failure> {
-        if server.is_given() {
-            return Ok(Self::Api(Client::discover(server, config)?));
-        }
-        match open_store(config).await {
-            Ok(stores) => Ok(Self::Store(Box::new(stores))),
-            Err(NoStore::Held) => {
-                let client = Client::discover(server, config)?;
-                if client.has_key() {
-                    return Ok(Self::Api(client));
-                }
-                let what = "a running server holds the store, so keys go over its API: give one that may admin by \
-                            --api-key-file or BELFRY_API_KEY, or stop the server";
-                Err(Failure::new(Exit::Failed, what))
-            }
-            Err(error) => Err(Failure::new(Exit::Failed, error.to_string())),
         }
     }
 }
@@ -180,14 +152,6 @@ async fn in_the_store(shell: &Shell, command: &KeysCommand, config: &Config, sto
 fn checked_id(id: &str) -> Result<&str, Failure> {
     let fits = id.strip_prefix("key_").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
     if fits { Ok(id) } else { Err(Failure::new(Exit::Usage, "expected a key's public name: key_…, see `keys list`")) }
-}
-
-fn failed(error: StoreError) -> Failure {
-    let exit = match error {
-        StoreError::Unavailable(_) => Exit::RetryLater,
-        StoreError::Corrupt(_) => Exit::Failed,
-    };
-    Failure::new(exit, error.to_string())
 }
 
 fn random() -> [u8; RANDOM_BYTES] {

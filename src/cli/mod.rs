@@ -24,6 +24,7 @@ mod find;
 mod health;
 mod keys;
 mod local;
+mod restored;
 mod send;
 mod serve;
 mod spans;
@@ -31,6 +32,7 @@ mod status;
 mod templates;
 mod terminal;
 mod view;
+mod way;
 
 use exit::{Exit, code_of};
 use terminal::{Format, Look};
@@ -81,6 +83,8 @@ enum Command {
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Show what is held since the store was restored from a backup; release or cancel it
+    Restored(restored::RestoredArgs),
     /// Check and try out templates
     #[command(subcommand)]
     Templates(templates::TemplatesCommand),
@@ -150,6 +154,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Doctor => runtime()?.block_on(doctor::run(shell)),
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
+        Command::Restored(args) => runtime()?.block_on(restored::run(shell, &args)),
         Command::Drill(args) => runtime()?.block_on(drill::run(shell, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::run(shell, &args)),
     }

@@ -26,6 +26,10 @@ pub struct ServeArgs {
     /// What this node does, of api, worker and scheduler; other nodes on the same Redis do the rest
     #[arg(long, env = "BELFRY_ROLES", value_name = "ROLES", default_value_t = Roles::ALL)]
     roles: Roles,
+    /// The store was restored from a backup: hold what was due by now, which may have been sent before
+    /// the loss, until it is released (see `belfry restored`)
+    #[arg(long, conflicts_with = "ephemeral")]
+    after_restore: bool,
 }
 
 pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
@@ -33,7 +37,12 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     start_logging(&config.log, colour_on_stderr())?;
     // Before anything is announced: a signal that comes right after has to find its listener.
     let mut signals = Signals::new().context("cannot listen for signals")?;
-    let options = StartOptions { ephemeral: args.ephemeral, port: args.port, roles: args.roles };
+    let options = StartOptions {
+        ephemeral: args.ephemeral,
+        port: args.port,
+        roles: args.roles,
+        after_restore: args.after_restore,
+    };
     let running = tokio::select! {
         biased;
         // A start may wait for the store; whoever no longer wants it does not.

@@ -41,6 +41,14 @@ pub struct Readiness {
     pub roles: Vec<String>,
 }
 
+impl Readiness {
+    /// Whether something is held since the store was restored from a backup.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.checks.iter().any(|check| check.name == "restore")
+    }
+}
+
 #[derive(Deserialize)]
 struct ReadyCheck {
     name: String,

@@ -9,8 +9,10 @@ use tokio::sync::Semaphore;
 use super::auth::KeyCache;
 use super::drain::Drain;
 use super::problem::{Code, Problem};
+use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
 use crate::intake::accept::Intake;
+use crate::intake::restored::Restored;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
 use crate::ports::clock::{Clock, Dice};
@@ -23,6 +25,8 @@ pub struct Deps {
     pub intake: Arc<Intake>,
     pub deliveries: Arc<dyn Deliveries>,
     pub api_keys: Arc<dyn ApiKeys>,
+    /// What is held since the store was restored from a backup.
+    pub restored: Arc<Restored>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.
@@ -75,6 +79,7 @@ impl Default for ApiLimits {
 pub struct Api {
     pub deps: Deps,
     pub key_cache: KeyCache,
+    pub hold: HoldSeen,
     pub large_bodies: Arc<Semaphore>,
 }
 
@@ -85,7 +90,7 @@ impl Api {
     pub fn new(deps: Deps) -> Self {
         let key_cache = KeyCache::new(deps.limits.key_cache);
         let large_bodies = Arc::new(Semaphore::new(deps.limits.large_bodies));
-        Self { deps, key_cache, large_bodies }
+        Self { deps, key_cache, hold: HoldSeen::default(), large_bodies }
     }
 
     /// Waits for the store, but not long. A call that is given up may still have its effect: every

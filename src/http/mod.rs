@@ -21,6 +21,7 @@ pub mod ops;
 pub mod outbox;
 pub mod problem;
 pub mod query;
+pub mod restored;
 pub mod schema;
 mod seen;
 pub mod server;
@@ -101,6 +102,9 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(seen::seen))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
+        .routes(routes!(restored::preview))
+        .routes(routes!(restored::release))
+        .routes(routes!(restored::cancel))
         .routes(routes!(outbox::look, outbox::clear))
         .routes(routes!(outbox::misbehaviour, outbox::misbehave))
         .routes(routes!(ops::livez))

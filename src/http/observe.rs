@@ -32,6 +32,9 @@ pub const ROUTES: &[&str] = &[
     "/v1/deliveries/{id}/seen",
     "/v1/keys",
     "/v1/keys/{id}",
+    "/v1/restore",
+    "/v1/restore/release",
+    "/v1/restore/cancel",
     "/v1/outbox",
     "/v1/outbox/misbehaviour",
     "/livez",
@@ -118,6 +121,7 @@ pub const QUERIES: &[(Method, &str, &[&str])] = &[
     (Method::GET, "/v1/outbox", outbox::LOOK),
     (Method::DELETE, "/v1/outbox", outbox::CLEAR),
     (Method::GET, "/readyz", &["verbose"]),
+    (Method::GET, "/v1/restore", &["cursor"]),
 ];
 
 /// Pages and documents for people: nothing there is filtered by a parameter.

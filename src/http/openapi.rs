@@ -30,6 +30,7 @@ use super::schema::NewNotification;
         (name = "notifications", description = "Ask for notifications and see what became of them"),
         (name = "deliveries", description = "What people do to deliveries"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
+        (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
         (name = "operations", description = "Health, metrics and this document")
     )
@@ -55,6 +56,7 @@ const CLOSED: &[&str] = &[
     "AfterSend",
     "Attachment",
     "Cancel",
+    "CancelHeld",
     "Content",
     "Device",
     "Filter",
@@ -65,6 +67,7 @@ const CLOSED: &[&str] = &[
     "NewNotification",
     "Push",
     "Recipient",
+    "ReleaseHeld",
     "Resolve",
     "Search",
 ];
@@ -161,6 +164,10 @@ problem_set!(
 problem_set!(
     /// Of calls that filter by query parameters.
     ListProblems = ALWAYS, [Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of what is done about what is held after a restore.
+    HeldProblems = ALWAYS, BODY, [Code::HoldMoved]
 );
 problem_set!(
     /// Of health and metrics.

@@ -67,7 +67,15 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     let ready = store && !draining;
     let verbose =
         uri.query().is_some_and(|query| query.split('&').any(|pair| pair.split('=').next() == Some("verbose")));
-    let checks = vec![
+    // What is held is no reason to send no requests; it is a note.
+    let restored = if verbose && store { api.restored_at().await } else { None };
+    let held = restored.map(|_| Check {
+        name: "restore",
+        ok: true,
+        detail: "what was due before the store was restored is held: see belfry restored",
+        took_ms: 0,
+    });
+    let mut checks = vec![
         Check {
             name: "draining",
             ok: !draining,
@@ -85,6 +93,7 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         },
     ];
+    checks.extend(held);
     let readiness = Readiness {
         ready,
         checks: verbose.then_some(checks),

@@ -60,6 +60,8 @@ codes! {
     NotInThisState = "not_in_this_state", CONFLICT, "Not possible in this state";
     /// Another send was opened since; `detail` names the current number. Look again before deciding.
     SendMoved = "send_moved", CONFLICT, "The delivery has moved on";
+    /// Another hold stands than the one that `restored_at` names; `detail` says which. Look again before deciding.
+    HoldMoved = "hold_moved", CONFLICT, "Another hold stands";
     /// The message is no longer kept, so it cannot be sent again.
     ContentPurged = "content_purged", CONFLICT, "The content is gone";
     /// The body is larger than allowed, counted after decompression.

@@ -276,6 +276,29 @@ pub struct Cancel {
 }
 
 #[derive(ToSchema)]
+pub struct ReleaseHeld {
+    /// The hold as you saw it: 409 if another one stands.
+    #[schema(format = DateTime)]
+    pub restored_at: String,
+}
+
+#[derive(ToSchema)]
+pub struct CancelHeld {
+    /// The hold as you saw it: 409 if another one stands.
+    #[schema(format = DateTime)]
+    pub restored_at: String,
+    /// Absent: of every class.
+    #[schema(min_items = 1, max_items = 100, nullable = false, required = false)]
+    pub classes: Option<Vec<String>>,
+    /// For the timelines.
+    #[schema(min_length = 1, max_length = 200, nullable = false, required = false)]
+    pub why: Option<String>,
+    /// `next_cursor` of the answer before.
+    #[schema(min_length = 1, max_length = 512, nullable = false, required = false)]
+    pub cursor: Option<String>,
+}
+
+#[derive(ToSchema)]
 pub struct AfterSend {
     /// The delivery's `send` as you saw it: 409 if it has moved on.
     #[schema(minimum = 1, maximum = 4294967295_i64)]

@@ -4,7 +4,7 @@ use belfry_domain::delivery::{DeferWhy, StateName};
 use belfry_domain::notification::Record;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::timeline::{Entry, Happened, Hop, ReceiptKind, Resolution};
-use belfry_domain::{ChannelKind, Delivery};
+use belfry_domain::{ChannelKind, Delivery, UnixMs};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -249,8 +249,9 @@ pub enum Detail {
 }
 
 impl NotificationView {
+    /// `restored`: the hold that stands.
     #[must_use]
-    pub fn new(record: &Record, detail: Detail) -> Self {
+    pub fn new(record: &Record, detail: Detail, restored: Option<UnixMs>) -> Self {
         let it = &record.notification;
         Self {
             id: it.id.to_string(),
@@ -273,14 +274,15 @@ impl NotificationView {
             traceparent: it.traceparent.clone(),
             metadata: it.metadata.clone().and_then(|text| RawValue::from_string(text).ok()),
             repeats: record.repeats,
-            deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail)).collect(),
+            deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail, restored)).collect(),
         }
     }
 }
 
 impl DeliveryView {
+    /// As [`NotificationView::new`].
     #[must_use]
-    pub fn new(it: &Delivery, detail: Detail) -> Self {
+    pub fn new(it: &Delivery, detail: Detail, restored: Option<UnixMs>) -> Self {
         let whole = detail == Detail::Whole;
         Self {
             id: it.id.to_string(),
@@ -289,7 +291,10 @@ impl DeliveryView {
             slot: it.slot.clone(),
             address: it.address_mask.clone(),
             state: it.state.name(),
-            reason: it.reason(),
+            reason: match restored.filter(|_| it.held_back(restored)) {
+                Some(restored) => it.reason_held_back(&rfc3339(restored)),
+                None => it.reason(),
+            },
             ended: it.ended(),
             may_have_arrived: it.may_have_arrived(),
             send: it.send,

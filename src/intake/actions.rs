@@ -242,7 +242,7 @@ fn count(ids: &[DeliveryId]) -> u32 {
     u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
 
-fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {
+pub(super) fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {
     Fact::Stepped {
         notification: delivery.notification,
         delivery: delivery.id,

@@ -14,5 +14,6 @@ pub mod instant;
 pub mod json;
 pub mod plan;
 pub mod recipient;
+pub mod restored;
 pub mod seen;
 pub mod submission;

@@ -226,10 +226,11 @@ pub struct Purged {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneDepth {
     pub lane: Lane,
-    /// Due now.
+    /// Due now, and not held.
     pub due: u64,
     pub waiting: u64,
     pub sending: u64,
+    /// Of what is due and not held.
     pub oldest_due: Option<UnixMs>,
 }
 
@@ -239,6 +240,10 @@ pub struct Depths {
     pub unknown: u64,
     pub oldest_unknown: Option<UnixMs>,
     pub parked: u64,
+    /// The hold that stands ([`super::holds`]), and how many deliveries are held; where those are very
+    /// many, a lower bound.
+    pub restored_at: Option<UnixMs>,
+    pub held_back: u64,
 }
 
 #[async_trait]
@@ -246,8 +251,9 @@ pub trait Deliveries: Send + Sync + 'static {
     /// Durable before it returns. An id that is known changes nothing but its count of repeats.
     async fn accept(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>, StoreError>;
 
-    /// Due deliveries become `sending` under a fence higher than any before. Tenants take turns
-    /// within a lane; within a tenant the longest due goes first.
+    /// Due deliveries become `sending` under a fence higher than any before, but for those that a hold
+    /// ([`super::holds`]) keeps. Tenants take turns within a lane; within a tenant the longest due goes
+    /// first.
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError>;
 
     /// Extends the leases of claims that still hold, a lapsed but unreclaimed one included.

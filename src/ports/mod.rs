@@ -6,6 +6,7 @@ pub mod admin;
 pub mod channel;
 pub mod clock;
 pub mod deliveries;
+pub mod holds;
 pub mod mail;
 pub mod message;
 pub mod outbox;

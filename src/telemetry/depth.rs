@@ -24,6 +24,7 @@ pub(super) struct DepthGauges {
     unknown: Gauge,
     oldest_unknown: Seconds,
     parked: Gauge,
+    held_back: Gauge,
     /// The lanes shown last, so that one that is gone goes from the gauges too.
     shown: Mutex<Vec<LaneLabels>>,
 }
@@ -56,6 +57,8 @@ impl DepthGauges {
         let help = "Age of the longest unknown outcome";
         registry.register_with_unit("oldest_unknown", help, Unit::Seconds, self.oldest_unknown.clone());
         registry.register("parked_deliveries", "Deliveries that need a person", self.parked.clone());
+        let help = "Deliveries held because the store was restored from a backup";
+        registry.register("held_after_restore", help, self.held_back.clone());
     }
 
     pub fn set(&self, depths: &Depths, now: UnixMs, names: &Names) {
@@ -83,6 +86,7 @@ impl DepthGauges {
         self.unknown.set(whole(depths.unknown));
         self.oldest_unknown.set(age(depths.oldest_unknown, now));
         self.parked.set(whole(depths.parked));
+        self.held_back.set(whole(depths.held_back));
     }
 }
 

@@ -7,7 +7,7 @@ use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId};
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
@@ -57,6 +57,9 @@ pub(super) fn write(fact: &Fact) {
             info!(target: STORE, fact = "store_recovered", "the store is back");
         }
         Fact::Store(news) => store_news(news),
+        Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
+        Fact::HoldReleased { by, at } => hold_released(by, *at),
+        Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
         // A gauge says it better than a line every few seconds.
         Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
@@ -95,6 +98,31 @@ fn started(start: &Start) {
     let key_file = key_file.as_deref();
     info!(target: SERVER, fact = "started", version, %listen, store, roles, config, providers, key_file,
         "started");
+}
+
+fn held_after_restore(at: UnixMs, kept: bool) {
+    let restored_at = moment(at);
+    if kept {
+        warn!(target: STORE, fact = "held_after_restore", %restored_at, kept,
+            "a hold stood in the store already and still counts; if the backup brought it along, see docs/restore.md");
+    } else {
+        warn!(target: STORE, fact = "held_after_restore", %restored_at, kept,
+            "what was due before the store was restored is held: see `belfry restored`");
+    }
+}
+
+fn hold_released(by: &str, at: UnixMs) {
+    warn!(target: STORE, fact = "hold_released", by, restored_at = %moment(at),
+        "what was due before the store was restored goes out");
+}
+
+fn held_cancelled(by: &str, at: UnixMs, cancelled: u64) {
+    warn!(target: STORE, fact = "held_cancelled", by, restored_at = %moment(at), cancelled,
+        "cancelled of what was due before the store was restored");
+}
+
+fn moment(at: UnixMs) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.0.to_string(), |at| format!("{at:.3}"))
 }
 
 fn repeat(notification: NotificationId, hop: Hop, age: Duration, window: Duration) {

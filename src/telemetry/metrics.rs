@@ -202,6 +202,8 @@ impl Metrics {
                 all.store_up.set(1);
             }
             Fact::Store(news) => self.store_news(news),
+            // The gauge of what is held says as much.
+            Fact::HeldAfterRestore { .. } | Fact::HoldReleased { .. } | Fact::HeldCancelled { .. } => {}
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {

@@ -198,6 +198,8 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         unknown: 5,
         oldest_unknown: Some(UnixMs(1_000)),
         parked: 6,
+        restored_at: Some(UnixMs(500)),
+        held_back: 8,
     };
     recorder.record(&Fact::Measured { depths: depths.clone(), at: UnixMs(10_000) });
     let text = recorder.exposition();
@@ -209,6 +211,7 @@ fn depths_become_gauges_and_a_lane_that_is_gone_goes() {
         ("belfry_unknown_deliveries", "5"),
         ("belfry_oldest_unknown_seconds", "9.0"),
         ("belfry_parked_deliveries", "6"),
+        ("belfry_held_after_restore", "8"),
     ] {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }

@@ -3,6 +3,7 @@
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
 use crate::lane::OUTBOX;
 use crate::outcome::{Why, WhyCode};
+use crate::time::UnixMs;
 
 impl Delivery {
     /// Where this delivery stands and why, in a sentence or two. Holds no address and no content.
@@ -33,6 +34,22 @@ impl Delivery {
             Some(copies) => format!("{sentence} {copies}"),
             None => sentence,
         }
+    }
+
+    /// Whether it is held because the store was restored from a backup at `restored`: it was due then.
+    #[must_use]
+    pub fn held_back(&self, restored: Option<UnixMs>) -> bool {
+        self.state.waiting() && restored.is_some_and(|restored| self.due_at <= restored)
+    }
+
+    /// What is said of it then, instead of [`Self::reason`]. `restored`: that moment, as people read it.
+    #[must_use]
+    pub fn reason_held_back(&self, restored: &str) -> String {
+        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
+        format!(
+            "Held back: the store was restored from a backup at {restored} and this was due by then, so it may have \
+             been sent before. Whoever runs the server releases or cancels it (belfry restored).{copies}"
+        )
     }
 
     /// What the state alone does not say about other copies.

@@ -211,6 +211,12 @@ impl Draft<'_> {
         self.next.due_at = self.env.now;
     }
 
+    /// Back to the place in the queue that it was claimed from. What was due before the store was
+    /// restored from a backup stays that, whoever held it then: else it would go out with the new.
+    fn queue_again(&mut self) {
+        self.next.state = State::Queued;
+    }
+
     fn stop(&mut self, stop: &Stop) {
         self.end(match stop {
             Stop::Cancel { .. } => State::Cancelled,
@@ -242,7 +248,7 @@ impl Draft<'_> {
         self.sending()?;
         if !self.stopped_meanwhile() {
             self.next.spent = false;
-            self.queue();
+            self.queue_again();
         }
         Ok(())
     }
@@ -409,7 +415,7 @@ impl Draft<'_> {
         } else if self.next.lapses_alone >= POISON_LAPSES {
             self.end(State::Parked { why: ParkWhy::Poison });
         } else {
-            self.queue();
+            self.queue_again();
         }
         Ok(())
     }

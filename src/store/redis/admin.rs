@@ -20,7 +20,7 @@ const TEMPLATE_KEPT_MS: i64 = 200 * 86_400_000;
 const TEMPLATES_PURGED: u64 = 128;
 
 impl RedisStore {
-    async fn installation(&self, verb: &str, args: Vec<Vec<u8>>, need: Need) -> Result<Option<Value>> {
+    pub(super) async fn installation(&self, verb: &str, args: Vec<Vec<u8>>, need: Need) -> Result<Option<Value>> {
         let mut all = vec![verb.as_bytes().to_vec()];
         all.extend(args);
         let keys = vec![self.names.installation("install")];

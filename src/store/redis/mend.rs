@@ -77,6 +77,12 @@ impl RedisStore {
         place.pause(self.clock.boot() + OTHERS);
         let remembered = place.memory.all();
         let (lost, kept) = self.put_back(shard, &remembered).await?;
+        // The shard may have lost the hold as well, and claims go on once it is mended. Where the
+        // installation cannot be asked just now, the shard is not kept away for that.
+        if let Ok(Some(at)) = self.hold_of_installation().await {
+            let args = vec![b"put".to_vec(), super::store::signed(at.0)];
+            self.past(shard, &self.scripts.hold, Vec::new(), args).await?;
+        }
         let since = kept.unwrap_or(UnixMs(now.0 - KEPT_MS));
         let line = format!(
             "shard {shard}: possibly lost from {} to {}: {} of {seen} steps, {} accepted here are gone",

@@ -11,6 +11,7 @@ mod claim;
 mod codec;
 mod collapse;
 mod health;
+mod hold;
 pub mod keys;
 pub mod link;
 mod memory;

@@ -97,10 +97,13 @@ impl RedisStore {
         });
         let mut depths = Depths::default();
         for answer in those_that_answered(futures::future::join_all(calls).await)? {
-            let [unknown, parked, oldest, lanes] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+            let [unknown, parked, oldest, lanes, hold, held_back] =
+                answer.try_into().map_err(|_| corrupt("an answer"))?;
             depths.unknown += count(&unknown)?;
             depths.parked += count(&parked)?;
             depths.oldest_unknown = earlier(depths.oldest_unknown, answers::score(&oldest)?.map(UnixMs));
+            depths.restored_at = depths.restored_at.max(super::hold::moment(&hold)?);
+            depths.held_back += count(&held_back)?;
             for lane in answers::list(lanes)? {
                 add_lane(&mut depths.lanes, lane)?;
             }

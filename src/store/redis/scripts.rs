@@ -54,6 +54,9 @@ scripts! {
     look: COMMON;
     raise: COMMON INDEX;
     newest: COMMON ;
+    hold: COMMON INDEX;
+    standing: COMMON;
+    held_back: COMMON;
     admin: ;
     present: ;
     outbox: ;

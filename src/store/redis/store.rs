@@ -165,6 +165,8 @@ impl RedisStore {
         if shards != self.names.shards() {
             return Err(PrepareError::Shards { fixed: shards, asked: self.names.shards() });
         }
+        // Where a shard is away the others have it, and whoever is to hold waits for all of them.
+        self.spread_hold().await.ok();
         Ok(())
     }
 

@@ -83,6 +83,8 @@ struct Part {
     lane: i64,
     alone: bool,
     now: i64,
+    /// What is due at or before it is held.
+    after: i64,
 }
 
 /// A delivery with what its claim needs.
@@ -102,11 +104,12 @@ impl Core {
     pub fn claim(&mut self, now: UnixMs, ask: &ClaimAsk) -> Result<TakenClaims> {
         let mut basket = Basket { taken: Vec::new(), bytes: 0, most: if ask.alone { 1 } else { MOST_ITEMS } };
         let again = self.claim_again(now, ask, &mut basket)?;
+        let after = self.reads().hold()?.unwrap_or(i64::MIN);
         let mut next_due: Option<i64> = None;
         let mut of_provider: HashMap<&str, usize> = HashMap::new();
         for (lane, most) in &ask.lanes {
             let Some(id) = self.reads().lane(lane)? else { continue };
-            let part = Part { lane: id, alone: ask.alone, now: now.0 };
+            let part = Part { lane: id, alone: ask.alone, now: now.0, after };
             if !again {
                 let (before, provider) = (basket.taken.len(), lane.provider.as_str());
                 let taken = of_provider.entry(provider).or_default();
@@ -115,7 +118,7 @@ impl Core {
                 *taken += basket.taken.len() - before;
             }
             let lane = id;
-            if let Some(due) = self.reads().next_due(lane, ask.alone)?.filter(|due| *due > now.0) {
+            if let Some(due) = self.reads().next_due(lane, ask.alone, after)?.filter(|due| *due > now.0) {
                 next_due = Some(next_due.map_or(due, |least| least.min(due)));
             }
         }
@@ -140,7 +143,8 @@ impl Core {
 
     fn claim_part(&mut self, part: Part, most: usize, ask: &ClaimAsk, basket: &mut Basket) -> Result<()> {
         let most = most.min(basket.room());
-        if most == 0 || self.reads().next_due(part.lane, part.alone)?.is_none_or(|due| due > part.now) {
+        let next_due = || self.reads().next_due(part.lane, part.alone, part.after);
+        if most == 0 || next_due()?.is_none_or(|due| due > part.now) {
             return Ok(());
         }
         let mut turns = self.tenants_due(part, most)?;
@@ -184,8 +188,8 @@ impl Core {
                     if round || found.len() == most {
                         return Ok(found);
                     }
-                    if due <= part.now {
-                        found.push(Turn::new(tenant.clone()));
+                    if self.has_due(part, &tenant, due)? {
+                        found.push(Turn::new(part, tenant.clone()));
                     }
                     last = Some(tenant);
                 }
@@ -209,14 +213,27 @@ impl Core {
         Ok(next.optional()?)
     }
 
+    /// Whether something of a tenant may be claimed, whose longest due is due at `longest`.
+    fn has_due(&self, part: Part, tenant: &str, longest: i64) -> Result<bool> {
+        if longest > part.after || longest > part.now {
+            return Ok(longest <= part.now);
+        }
+        // That one is held.
+        let mut statement = self.conn.prepare_cached(sql::NEXT_DUE_OF_TENANT)?;
+        let args = params![part.lane, part.alone, tenant, part.after];
+        let next: Option<i64> = statement.query_row(args, |row| row.get(0)).optional()?;
+        Ok(next.is_some_and(|due| due <= part.now))
+    }
+
     fn tenants_longest_due(&self, part: Part, most: usize) -> Result<Vec<Turn>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let mut statement = self.conn.prepare_cached(sql::LONGEST_DUE)?;
         let mut found: Vec<Turn> = Vec::new();
-        for tenant in statement.query_map(params![part.lane, part.alone, part.now, most], |row| row.get(0))? {
+        let args = params![part.lane, part.alone, part.now, most, part.after];
+        for tenant in statement.query_map(args, |row| row.get(0))? {
             let tenant: String = tenant?;
             if found.iter().all(|turn| turn.tenant != tenant) {
-                found.push(Turn::new(tenant));
+                found.push(Turn::new(part, tenant));
             }
         }
         Ok(found)
@@ -301,8 +318,8 @@ impl Core {
 }
 
 impl Turn {
-    const fn new(tenant: String) -> Self {
-        Self { tenant, after: (i64::MIN, i64::MIN), more: true }
+    const fn new(part: Part, tenant: String) -> Self {
+        Self { tenant, after: (part.after, i64::MAX), more: true }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use belfry_domain::delivery::StateName;
 use belfry_domain::{Lane, UnixMs};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::read::Reads;
 use super::{schema, sql};
@@ -290,7 +290,7 @@ impl Core {
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<i64>> {
-        Ok(self.conn.prepare_cached(sql::GET_META)?.query_row([key], |row| row.get(0)).optional()?)
+        self.reads().number(key)
     }
 
     pub(super) fn put_number(&self, key: &str, value: i64) -> Result<()> {

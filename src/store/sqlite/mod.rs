@@ -1,7 +1,7 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! `outbox`, `hold`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
 //! commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
@@ -10,6 +10,7 @@ mod core;
 
 mod errors;
 mod file;
+mod hold;
 mod inline;
 mod keys;
 mod outbox;

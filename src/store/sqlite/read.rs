@@ -42,10 +42,14 @@ impl<'a> Reads<'a> {
         Ok(statement.query_row([notification_key(&id)], |row| row.get(0)).optional()?)
     }
 
-    /// The earliest due time in a part of a lane, passed or not.
-    pub(super) fn next_due(&self, lane: i64, alone: bool) -> Result<Option<i64>> {
+    pub(super) fn number(&self, key: &str) -> Result<Option<i64>> {
+        Ok(self.conn.prepare_cached(sql::GET_META)?.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    /// The earliest due time in a part of a lane, passed or not, that is later than `after`.
+    pub(super) fn next_due(&self, lane: i64, alone: bool, after: i64) -> Result<Option<i64>> {
         let mut statement = self.conn.prepare_cached(sql::NEXT_DUE)?;
-        Ok(statement.query_row(params![lane, alone], |row| row.get(0)).optional()?)
+        Ok(statement.query_row(params![lane, alone, after], |row| row.get(0)).optional()?)
     }
 
     pub(super) fn record(&self, seq: i64) -> Result<Option<Record>> {
@@ -127,8 +131,8 @@ impl<'a> Reads<'a> {
     }
 
     /// Counters for what waits and is being sent; what is due is counted in its index up to a
-    /// bound, or as what waits less what is not due yet. Only where both pass the bound is it a
-    /// lower bound.
+    /// bound, or as what waits less what is held and what is not due yet. Only where both pass the bound
+    /// is it a lower bound.
     ///
     /// # Errors
     /// As [`Reads::read`].
@@ -138,46 +142,62 @@ impl<'a> Reads<'a> {
             .prepare_cached(sql::LANES)?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
             .collect::<rusqlite::Result<_>>()?;
-        let lanes = lanes.into_iter().map(|lane| self.lane_depth(now, lane)).collect::<Result<_>>()?;
+        let hold = self.hold()?;
+        let mut depths = Depths { restored_at: hold.map(rows::at), ..Depths::default() };
+        for lane in lanes {
+            let held = hold.map_or(Ok(0), |hold| self.count_due(lane.0, (i64::MIN, hold)))?;
+            depths.held_back += held;
+            depths.lanes.push(self.lane_depth((hold.unwrap_or(i64::MIN), now.0), held, lane)?);
+        }
         let oldest: Option<i64> =
             self.conn.prepare_cached(sql::OLDEST_UNKNOWN)?.query_row([], |row| row.get(0)).optional()?;
-        Ok(Depths {
-            lanes,
-            unknown: self.counter("unknown")?,
-            oldest_unknown: oldest.map(rows::at),
-            parked: self.counter("parked")?,
-        })
+        depths.unknown = self.counter("unknown")?;
+        depths.oldest_unknown = oldest.map(rows::at);
+        depths.parked = self.counter("parked")?;
+        Ok(depths)
     }
 
-    fn lane_depth(&self, now: UnixMs, (id, name, waiting, sending): (i64, String, i64, i64)) -> Result<LaneDepth> {
+    /// `between`: what is due later than the one and by the other may be claimed.
+    fn lane_depth(
+        &self,
+        between: (i64, i64),
+        held: u64,
+        (id, name, waiting, sending): (i64, String, i64, i64),
+    ) -> Result<LaneDepth> {
         let lane = name.parse().map_err(|_| StoreError::Corrupt("a lane's name".into()))?;
         let waiting = u64::try_from(waiting).unwrap_or(0);
-        let due = self.count_due(sql::DUE_UP_TO, now, id)?;
+        let (held_by, now) = between;
+        let due = self.count_due(id, between)?;
         let due = if due < MOST_COUNTED {
             due
         } else {
-            let later = self.count_due(sql::DUE_AFTER, now, id)?;
-            if later < MOST_COUNTED { waiting.saturating_sub(later) } else { due }
+            let later = self.count_later(id, now.max(held_by))?;
+            if later < MOST_COUNTED { waiting.saturating_sub(later + held) } else { due }
         };
-        let oldest = [self.next_due(id, false)?, self.next_due(id, true)?].into_iter().flatten().min();
+        let oldest = [self.next_due(id, false, held_by)?, self.next_due(id, true, held_by)?];
         Ok(LaneDepth {
             lane,
             due,
             waiting,
             sending: u64::try_from(sending).unwrap_or(0),
-            oldest_due: oldest.filter(|due| *due <= now.0).map(rows::at),
+            oldest_due: oldest.into_iter().flatten().min().filter(|due| *due <= now).map(rows::at),
         })
     }
 
-    fn count_due(&self, sql: &str, now: UnixMs, lane: i64) -> Result<u64> {
+    fn count_due(&self, lane: i64, (after, by): (i64, i64)) -> Result<u64> {
         let mut count = 0;
         for alone in [false, true] {
-            let left = MOST_COUNTED - count;
-            let counted: i64 = self
-                .conn
-                .prepare_cached(sql)?
-                .query_row(params![lane, alone, now.0, i64::try_from(left).unwrap_or(0)], |row| row.get(0))?;
-            count += u64::try_from(counted).unwrap_or(0);
+            let mut due = self.conn.prepare_cached(sql::DUE_UP_TO)?;
+            count += counted(due.query_row(params![lane, alone, by, left(count), after], |row| row.get(0))?);
+        }
+        Ok(count)
+    }
+
+    fn count_later(&self, lane: i64, than: i64) -> Result<u64> {
+        let mut count = 0;
+        for alone in [false, true] {
+            let mut later = self.conn.prepare_cached(sql::DUE_AFTER)?;
+            count += counted(later.query_row(params![lane, alone, than, left(count)], |row| row.get(0))?);
         }
         Ok(count)
     }
@@ -186,6 +206,14 @@ impl<'a> Reads<'a> {
         let count: i64 = self.conn.prepare_cached(sql::GET_COUNT)?.query_row([name], |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
+}
+
+fn left(count: u64) -> i64 {
+    i64::try_from(MOST_COUNTED.saturating_sub(count)).unwrap_or(0)
+}
+
+fn counted(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
 }
 
 fn bodies(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Delivery>> {

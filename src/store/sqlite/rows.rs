@@ -102,12 +102,17 @@ pub struct Stored {
 impl Stored {
     /// From a row that begins with `state, rev, fence, spent, body`.
     pub fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Self::from(row, 0)
+    }
+
+    /// The same where these columns begin at `first`.
+    pub fn from(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
         Ok(Self {
-            state: row.get::<_, Named>(0)?.0,
-            rev: unsigned(row.get(1)?),
-            fence: unsigned(row.get(2)?),
-            spent: row.get(3)?,
-            body: row.get(4)?,
+            state: row.get::<_, Named>(first)?.0,
+            rev: unsigned(row.get(first + 1)?),
+            fence: unsigned(row.get(first + 2)?),
+            spent: row.get(first + 3)?,
+            body: row.get(first + 4)?,
         })
     }
 

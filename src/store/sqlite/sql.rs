@@ -44,9 +44,11 @@ statements! {
         WHERE lane = ?1 AND alone = ?2 AND tenant = ?3 AND due_at <= ?4 AND (due_at, seq) > (?5, ?6)
         ORDER BY due_at, seq LIMIT ?7";
     LONGEST_DUE = "SELECT tenant FROM deliveries
-        WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 ORDER BY due_at, seq LIMIT ?4";
+        WHERE lane = ?1 AND alone = ?2 AND due_at > ?5 AND due_at <= ?3 ORDER BY due_at, seq LIMIT ?4";
     NEXT_DUE = "SELECT due_at FROM deliveries
-        WHERE lane = ?1 AND alone = ?2 AND due_at IS NOT NULL ORDER BY due_at LIMIT 1";
+        WHERE lane = ?1 AND alone = ?2 AND due_at > ?3 ORDER BY due_at LIMIT 1";
+    NEXT_DUE_OF_TENANT = "SELECT due_at FROM deliveries
+        WHERE lane = ?1 AND alone = ?2 AND tenant = ?3 AND due_at > ?4 ORDER BY due_at LIMIT 1";
     CLAIMABLE = "SELECT d.state, d.rev, d.fence, d.spent, d.body, d.id, d.lane, d.lease_ms, n.body, i.body, g.newest
         FROM deliveries d JOIN notifications n ON n.seq = d.seq / 4096
         LEFT JOIN inputs i ON i.seq = n.seq LEFT JOIN collapse_groups g ON g.id = d.collapse
@@ -96,7 +98,10 @@ statements! {
         ORDER BY seq DESC LIMIT ?3";
     LANES = "SELECT id, name, waiting, sending FROM lanes ORDER BY name";
     DUE_UP_TO = "SELECT count(*) FROM (SELECT 1 FROM deliveries
-        WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 LIMIT ?4)";
+        WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 AND due_at > ?5 LIMIT ?4)";
+    HELD_BACK = "SELECT due_at, seq, state, rev, fence, spent, body FROM deliveries
+        WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 AND (due_at, seq) > (?4, ?5) ORDER BY due_at, seq LIMIT ?6";
+    LANE_IDS = "SELECT id FROM lanes WHERE id >= ?1 ORDER BY id";
     DUE_AFTER = "SELECT count(*) FROM (SELECT 1 FROM deliveries
         WHERE lane = ?1 AND alone = ?2 AND due_at > ?3 LIMIT ?4)";
     GET_COUNT = "SELECT n FROM counts WHERE name = ?1";
@@ -130,6 +135,7 @@ statements! {
     KEYS = "SELECT body FROM api_keys ORDER BY created_at, seq LIMIT 1000";
     GET_META = "SELECT value FROM meta WHERE key = ?1";
     ADD_META = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING";
+    DROP_META = "DELETE FROM meta WHERE key = ?1 AND value = ?2";
     PUT_META = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
     KEEP_TEMPLATE = "INSERT INTO templates (version, files, kept_at, session) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (version) DO UPDATE SET kept_at = max(kept_at, excluded.kept_at), session = excluded.session";

@@ -16,6 +16,7 @@ use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
     Reclaim, Renewed, Settle, Spend, Token, Written,
 };
+use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
 use crate::store::due::DueSignal;
 
@@ -128,6 +129,26 @@ impl<S: Shell> Deliveries for Store<S> {
 
     async fn probe(&self) -> Result<()> {
         self.shell.write(OnDisk, |core, now| core.probe(now)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Holds for Store<S> {
+    async fn hold(&self, at: UnixMs) -> Result<UnixMs> {
+        self.shell.write(OnDisk, move |core, _| core.put_hold(at)).await
+    }
+
+    async fn standing(&self) -> Result<Option<UnixMs>> {
+        self.shell.read(|reads, _| reads.standing()).await
+    }
+
+    async fn held_back(&self, after: Option<&str>, limit: u16) -> Result<HeldPage> {
+        let after = after.map(str::to_owned);
+        self.shell.read(move |reads, _| reads.held_back(after.as_deref(), limit)).await
+    }
+
+    async fn release(&self, at: UnixMs) -> Result<()> {
+        self.shell.write(OnDisk, move |core, _| core.release_hold(at)).await
     }
 }
 

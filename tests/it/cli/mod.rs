@@ -4,6 +4,7 @@ mod asking;
 mod keys;
 mod looking;
 mod reloading;
+mod restored;
 mod roles;
 mod running;
 mod serving;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
@@ -49,9 +50,9 @@ impl Clock for ManualClock {
 }
 
 /// All ports of one store.
-pub trait Ports: Deliveries + ApiKeys + Installation + OutboxMessages {}
+pub trait Ports: Deliveries + Holds + ApiKeys + Installation + OutboxMessages {}
 
-impl<S: Deliveries + ApiKeys + Installation + OutboxMessages> Ports for S {}
+impl<S: Deliveries + Holds + ApiKeys + Installation + OutboxMessages> Ports for S {}
 
 pub struct Harness {
     pub store: Arc<dyn Ports>,

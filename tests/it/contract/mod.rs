@@ -6,6 +6,7 @@ mod deliveries;
 mod file;
 pub(crate) mod fixture;
 pub(crate) mod harness;
+mod holds;
 mod installation;
 mod outbox_messages;
 

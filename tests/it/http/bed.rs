@@ -12,6 +12,7 @@ use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::restored::Restored;
 use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
 use belfry::ports::clock::{Boot, Clock};
@@ -132,6 +133,7 @@ impl Bed {
             intake: Arc::new(Intake::new(ports.clone(), &[7; 32])),
             deliveries: ports.deliveries,
             api_keys: store.clone(),
+            restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,

@@ -14,4 +14,5 @@ mod finding;
 mod listening;
 mod lists;
 mod outbox;
+mod restored;
 mod seen;

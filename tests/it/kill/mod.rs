@@ -5,6 +5,7 @@ pub(crate) mod http;
 mod kills;
 pub(crate) mod load;
 pub(crate) mod reconcile;
+mod restored;
 pub(crate) mod server;
 pub(crate) mod sink;
 mod stopped;

@@ -58,9 +58,15 @@ impl Site {
 
     /// Starts it and returns once it says where it listens.
     pub(crate) fn start(&self) -> Server {
+        self.start_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(&self, more: &[&str]) -> Server {
         let log = fs::File::options().create(true).append(true).open(self.folder().join("log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_belfry"))
             .args(["serve", "--port", "0", "--config", "belfry.toml"])
+            .args(more)
             .current_dir(self.folder())
             .env("BELFRY_BOOTSTRAP_KEY", KEY)
             .stdin(Stdio::null())

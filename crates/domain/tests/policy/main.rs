@@ -11,6 +11,7 @@ mod actions;
 mod diagram;
 mod fixtures;
 mod golden;
+mod held_back;
 mod properties;
 mod reasons;
 mod receipts;

@@ -66,6 +66,21 @@ local function purge_templates()
   return 1
 end
 
+-- Whoever comes first says since when.
+local function put_hold()
+  call('HSETNX', KEYS[1], 'hold', ARGV[2])
+  return call('HGET', KEYS[1], 'hold')
+end
+
+local function hold()
+  return call('HGET', KEYS[1], 'hold')
+end
+
+local function drop_hold()
+  if call('HGET', KEYS[1], 'hold') == ARGV[2] then call('HDEL', KEYS[1], 'hold') end
+  return 1
+end
+
 local verbs = {
   secret = secret,
   layout = layout,
@@ -77,5 +92,8 @@ local verbs = {
   keep_template = keep_template,
   template = template,
   purge_templates = purge_templates,
+  put_hold = put_hold,
+  hold = hold,
+  drop_hold = drop_hold,
 }
 return { verbs[verb]() }

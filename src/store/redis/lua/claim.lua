@@ -52,9 +52,32 @@ local function take_one(member)
   give(id, raw, fence)
 end
 
+-- While there is a hold: the tenants of whom something is held and something else is due, when the first
+-- of what is not held is due, and whether these were all. Looks at a bounded number, in turn.
+local function beside_held(ring, lane)
+  local all, start = call('ZCOUNT', ring, '-inf', hold), 0
+  if all > MOST_TENANTS then
+    start = tonumber(call('HGET', root .. 'turns', '!' .. lane) or '0')
+    if start >= all then start = 0 end
+  end
+  local found, soonest = {}, math.huge
+  for _, tenant in ipairs(call('ZRANGEBYSCORE', ring, '-inf', hold, 'LIMIT', start, MOST_TENANTS)) do
+    local queue = root .. 'q:' .. side .. lane .. ':' .. tenant
+    local head = tonumber(call('ZRANGEBYSCORE', queue, beyond, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or '')
+    if head and head <= tonumber(late) then found[#found + 1] = tenant end
+    soonest = math.min(soonest, head or soonest)
+  end
+  return found, soonest, all > MOST_TENANTS and start + MOST_TENANTS
+end
+
 -- Tenants with something due, from the one after whose turn was last; at most `most`.
 local function tenants_due(ring, lane, most)
-  local due = call('ZRANGEBYSCORE', ring, '-inf', late, 'LIMIT', 0, MOST_TENANTS)
+  local due = call('ZRANGEBYSCORE', ring, beyond, late, 'LIMIT', 0, MOST_TENANTS)
+  if hold then
+    local others, _, more = beside_held(ring, lane)
+    for _, tenant in ipairs(others) do due[#due + 1] = tenant end
+    if more then call('HSET', root .. 'turns', '!' .. lane, int(more)) end
+  end
   if #due > 1 then
     table.sort(due)
     local last = call('HGET', root .. 'turns', lane) or ''
@@ -70,7 +93,13 @@ local function tenants_due(ring, lane, most)
 end
 
 local function head_of(lane)
-  return call('ZRANGE', root .. 't:' .. side .. lane, 0, 0, 'WITHSCORES')[2]
+  local ring = root .. 't:' .. side .. lane
+  if not hold then return call('ZRANGE', ring, 0, 0, 'WITHSCORES')[2] end
+  local head = call('ZRANGEBYSCORE', ring, beyond, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  local _, soonest, more = beside_held(ring, lane)
+  -- Not all were looked at: there may be more, and the next call looks on.
+  if more then return late end
+  return soonest < (tonumber(head or '') or math.huge) and int(soonest) or head
 end
 
 -- Takes from the fronts of the tenants' queues, in turn.
@@ -80,7 +109,7 @@ local function take_in_turn(turns, most)
     local share = math.ceil((most - taken) / #turns)
     local more = {}
     for _, turn in ipairs(turns) do
-      turn.ready = call('ZRANGEBYSCORE', root .. 'q:' .. turn.key, '-inf', late, 'LIMIT', turn.taken, share)
+      turn.ready = call('ZRANGEBYSCORE', root .. 'q:' .. turn.key, beyond, late, 'LIMIT', turn.taken, share)
       if #turn.ready == share then more[#more + 1] = turn end
     end
     for at = 1, share do
@@ -106,9 +135,11 @@ local function claim_lane(lane, most)
   end
   local taken, last = take_in_turn({ unpack(turns) }, most)
   for _, turn in ipairs(turns) do
-    -- What was taken stood at the front.
+    -- What was taken stood at the front, or next to what is held.
     if turn.taken > 0 then
-      call('ZREMRANGEBYRANK', root .. 'q:' .. turn.key, 0, turn.taken - 1)
+      local queue = root .. 'q:' .. turn.key
+      local from = hold and call('ZCOUNT', queue, '-inf', hold) or 0
+      call('ZREMRANGEBYRANK', queue, from, from + turn.taken - 1)
       turn_again(turn.key, ring, turn.tenant)
     end
   end

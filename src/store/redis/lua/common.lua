@@ -10,13 +10,17 @@ local byte, char = string.byte, string.char
 -- way to another server, what is missing there may have gone already, and the call fails before anything
 -- was written instead of half way.
 local stood = call('MGET', KEYS[1], root .. 'era', root .. 'floor', root .. 'pos', root .. 'ord', root .. 'buckets',
-  root .. 'never')
+  root .. 'hold', root .. 'never')
 local seq, era = tonumber(stood[1] or '0'), stood[2] or ''
 if tonumber(ARGV[1]) > seq or (ARGV[2] ~= '?' and ARGV[2] ~= era) then
   -- This server has lost what another one acknowledged: nothing is read from it nor written to it before
   -- this node has put back what it knows.
   return redis.error_reply('BELFRYPAST the shard has gone back to ' .. seq)
 end
+
+-- What was due at or before it is held, since the store was restored from a backup; mostly there is none.
+local hold = stood[7]
+local beyond = hold and '(' .. hold or '-inf'
 
 -- The store's time. Few verbs need it.
 local function clock()

@@ -19,17 +19,23 @@ for i = 1, #counts, 2 do
     lane_of(sub(name, 2))[sub(name, 1, 1) == 'w' and 1 or 2] = value
   end
 end
+local held, by = 0, math.max(now, tonumber(hold or 0))
 local answer = {}
 for name, lane in pairs(lanes) do
   local due, oldest = 0, nil
   for _, side in ipairs({ 'n', 'a' }) do
-    local ring = call('ZRANGEBYSCORE', root .. 't:' .. side .. name, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, MOST_TENANTS)
+    local ring = call('ZRANGEBYSCORE', root .. 't:' .. side .. name, '-inf', int(by), 'WITHSCORES', 'LIMIT', 0, MOST_TENANTS)
     for i = 1, #ring, 2 do
-      due = due + call('ZCOUNT', root .. 'q:' .. side .. name .. ':' .. ring[i], '-inf', int(now))
+      local queue = root .. 'q:' .. side .. name .. ':' .. ring[i]
       local score = tonumber(ring[i + 1])
-      if not oldest or score < oldest then oldest = score end
+      if hold then
+        held = held + call('ZCOUNT', queue, '-inf', hold)
+        score = tonumber(call('ZRANGEBYSCORE', queue, beyond, int(now), 'WITHSCORES', 'LIMIT', 0, 1)[2] or '')
+      end
+      due = due + call('ZCOUNT', queue, beyond, int(now))
+      if score and (not oldest or score < oldest) then oldest = score end
     end
   end
   answer[#answer + 1] = { name, lane[1], lane[2], due, oldest or '' }
 end
-return { seq, unknown, parked, call('ZRANGE', root .. 'unknown', 0, 0, 'WITHSCORES')[2] or '', answer }
+return { seq, unknown, parked, call('ZRANGE', root .. 'unknown', 0, 0, 'WITHSCORES')[2] or '', answer, hold or '', held }

@@ -110,7 +110,9 @@ local function turn_sooner(queue)
   for _, due in pairs(queue.members) do
     if not soonest or due < soonest then soonest = due end
   end
-  if soonest and call('ZADD', queue.ring, 'LT', 'CH', int(soonest), queue.tenant) == 1 then woken = true end
+  local sooner = soonest and call('ZADD', queue.ring, 'LT', 'CH', int(soonest), queue.tenant) == 1
+  -- Where a tenant's longest due is held, what comes after it brings nothing forward there.
+  if sooner or (soonest and hold) then woken = true end
 end
 
 -- Writes everything, raises the sequence and returns it; `more` are further small keys to set. Wakes

@@ -41,9 +41,22 @@ pub struct Model {
     fences: BTreeMap<DeliveryId, u64>,
     settled: BTreeMap<DeliveryId, (Token, u64)>,
     groups: BTreeMap<String, Group>,
+    hold: Option<UnixMs>,
 }
 
 impl Model {
+    pub fn hold(&mut self, at: UnixMs) -> UnixMs {
+        *self.hold.get_or_insert(at)
+    }
+
+    pub fn release(&mut self, at: UnixMs) {
+        self.hold.take_if(|hold| *hold == at);
+    }
+
+    pub const fn standing(&self) -> Option<UnixMs> {
+        self.hold
+    }
+
     pub fn accept(&mut self, intent: &NewNotification) -> Accepted {
         let id = intent.notification.id;
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.record.notification.id == id) {
@@ -194,7 +207,9 @@ impl Model {
     }
 
     fn waiting<'a>(&'a self, lane: &'a Lane, alone: bool) -> impl Iterator<Item = &'a Delivery> {
-        self.deliveries().filter(move |one| one.state.waiting() && one.lane == *lane && one.claim_alone() == alone)
+        self.deliveries()
+            .filter(move |one| one.state.waiting() && one.lane == *lane && one.claim_alone() == alone)
+            .filter(|one| !one.held_back(self.hold))
     }
 
     fn next_due(&self, now: UnixMs, lane: &Lane, alone: bool) -> Option<UnixMs> {
@@ -297,6 +312,13 @@ impl Model {
         purged
     }
 
+    /// By id.
+    pub fn held_back(&self) -> Vec<&Delivery> {
+        let mut held: Vec<_> = self.deliveries().filter(|one| one.held_back(self.hold)).collect();
+        held.sort_by_key(|one| one.id);
+        held
+    }
+
     pub fn depths(&self, now: UnixMs) -> Depths {
         let mut lanes: BTreeMap<Lane, LaneDepth> = BTreeMap::new();
         for one in self.deliveries() {
@@ -311,7 +333,7 @@ impl Model {
                 continue;
             }
             depth.waiting += 1;
-            if one.due_at <= now {
+            if one.due_at <= now && !one.held_back(self.hold) {
                 depth.due += 1;
                 depth.oldest_due = Some(depth.oldest_due.map_or(one.due_at, |oldest| oldest.min(one.due_at)));
             }
@@ -322,6 +344,8 @@ impl Model {
             unknown: of(StateName::Unknown).count() as u64,
             oldest_unknown: of(StateName::Unknown).filter_map(|one| one.ended_at).min(),
             parked: of(StateName::Parked).count() as u64,
+            restored_at: self.hold,
+            held_back: self.held_back().len() as u64,
         }
     }
 }

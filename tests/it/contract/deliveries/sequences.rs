@@ -13,6 +13,7 @@ use super::depths::depths;
 use super::model::Model;
 use crate::contract::fixture::{LEASE_MS, WINDOW_MS, due_in, everything, in_group, in_lane, intent_of, next};
 use crate::contract::harness::{Harness, START, in_a_file, in_memory, in_one_shard};
+use crate::contract::holds::all_held_back;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -25,6 +26,8 @@ enum Op {
     Reclaim { of: usize, how: u8 },
     Step(i64),
     Purge,
+    Hold,
+    Release,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -44,6 +47,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => prop_oneof![Just(1), Just(LEASE_MS), -LEASE_MS..2 * LEASE_MS, Just(WINDOW_MS / 4), -WINDOW_MS / 8..0]
             .prop_map(Op::Step),
         1 => Just(Op::Purge),
+        1 => Just(Op::Hold),
+        1 => Just(Op::Release),
     ]
 }
 
@@ -116,6 +121,8 @@ impl Run {
                     }
                 }
             }
+            Op::Hold => self.hold(now, times).await,
+            Op::Release => self.release(now).await,
             Op::Apply { of, rev, how } => {
                 let all: Vec<&Delivery> = self.model.deliveries().collect();
                 let Some(delivery) = all.get(of.checked_rem(all.len()).unwrap_or(0)) else { return };
@@ -131,6 +138,26 @@ impl Run {
             }
             Op::Renew { .. } | Op::Spend { .. } | Op::Settle { .. } | Op::Reclaim { .. } => {
                 self.call_held(op, times).await
+            }
+        }
+    }
+
+    async fn hold(&mut self, now: UnixMs, times: usize) {
+        for _ in 0..times {
+            let expected = self.model.hold(now);
+            for store in &self.stores {
+                assert_eq!(store.store.hold(now).await.unwrap(), expected);
+            }
+        }
+    }
+
+    /// Another hold than the one that stands, and then that one.
+    async fn release(&mut self, now: UnixMs) {
+        let stands = self.model.standing();
+        for at in [Some(UnixMs(now.0 - 1)), stands].into_iter().flatten() {
+            self.model.release(at);
+            for store in &self.stores {
+                store.store.release(at).await.unwrap();
             }
         }
     }
@@ -222,6 +249,10 @@ impl Run {
             held.sort_by_key(|held| (held.lease_until, held.id));
             assert_eq!(held, self.model.held(now));
             assert_eq!(depths(h).await, self.model.depths(now));
+            assert_eq!(h.store.standing().await.unwrap(), self.model.standing());
+            let mut held_back = all_held_back(h, 2).await;
+            held_back.sort_by_key(|one| one.id);
+            assert_eq!(held_back.iter().collect::<Vec<_>>(), self.model.held_back());
             for kept in &self.model.kept {
                 let owner = belfry::ports::deliveries::Owner {
                     tenant: kept.record.notification.tenant.clone(),

@@ -1,0 +1,2 @@
+-- The hold that stands.
+return { seq, hold or '' }
