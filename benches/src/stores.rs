@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::redis_server::{Persistence, RedisServer};
 
 /// As many as a first start makes.
-const SHARDS: u16 = 16;
+const SHARDS: u16 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {

@@ -17,7 +17,7 @@ use crate::ports::outbox::OutboxMessages;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
-use crate::store::redis::{Clocks, RedisStore, StoreClock, wipe};
+use crate::store::redis::{Clocks, PrepareError, RedisStore, StoreClock, wipe};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
 /// One store, as each room sees it.
@@ -88,12 +88,19 @@ impl Stores {
     async fn open_redis(config: &RedisConfig, around: Surroundings) -> anyhow::Result<Self> {
         let settings = link_settings(config)?;
         let durability = what_is_lost(settings.durability);
-        let names = Names::new(settings.prefix.clone(), config.shards);
-        let link = reach(settings, &around).await?;
-        let clocks = Clocks { node: around.clock, store: StoreClock::Server };
-        let store = RedisStore::new(link, names, clocks, around.watch, MachineDice.roll());
-        store.prepare().await?;
-        Ok(Self::of(store.clone(), durability, Place::Redis(store)))
+        let mut shards = config.first_shards();
+        loop {
+            let link = reach(settings.clone(), &around).await?;
+            let names = Names::new(settings.prefix.clone(), shards);
+            let clocks = Clocks { node: around.clock.clone(), store: StoreClock::Server };
+            let store = RedisStore::new(link, names, clocks, around.watch.clone(), MachineDice.roll());
+            match store.prepare().await {
+                Ok(()) => return Ok(Self::of(store.clone(), durability, Place::Redis(store))),
+                // Nobody has asked for another number.
+                Err(PrepareError::Shards { fixed, .. }) if config.shards.is_none() && fixed != shards => shards = fixed,
+                Err(refused) => return Err(refused.into()),
+            }
+        }
     }
 
     #[must_use]
@@ -108,7 +115,7 @@ impl Stores {
     pub async fn wipe(config: &Config, prefix: &str) -> anyhow::Result<()> {
         let settings = link_settings(&config.store.redis)?;
         let link = Link::open(settings).await?;
-        wipe(&link, prefix, config.store.redis.shards).await?;
+        wipe(&link, prefix, config.store.redis.first_shards()).await?;
         Ok(())
     }
 

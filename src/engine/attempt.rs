@@ -213,7 +213,7 @@ impl<'a> Work<'a> {
                 self.shared.settle(held, Event::Released).await;
                 None
             }
-            Written::Stale | Written::Gone => None,
+            Written::Stale | Written::Gone | Written::Away => None,
         }
     }
 

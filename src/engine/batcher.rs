@@ -72,19 +72,66 @@ where
     }
 }
 
-impl<T: Clone, R> Batches<T, R> {
+/// What a write of several may say of one.
+pub(super) trait Answer {
+    /// Nothing is known: to be asked again.
+    fn is_away(&self) -> bool;
+}
+
+/// What could not be asked for. It is asked for again beside all else: what is elsewhere in the store must
+/// not wait for it.
+struct Away<T, R> {
+    all: Vec<Asked<T, R>>,
+    again_at: Option<Boot>,
+}
+
+impl<T: Clone, R: Answer> Batches<T, R> {
     pub(super) async fn run(&self) {
         let mut asked = self.asked.lock().await;
         let mut batch = Vec::with_capacity(MOST_ITEMS);
-        while asked.recv_many(&mut batch, MOST_ITEMS).await > 0 {
+        let mut away = Away { all: Vec::new(), again_at: None };
+        while self.next(&mut asked, &mut batch, &mut away).await {
             self.gather(&mut asked, &mut batch).await;
             let items: Vec<T> = batch.iter().map(|one| one.item.clone()).collect();
-            let answers = self.written(items).await;
-            for (answer, one) in answers.into_iter().zip(batch.drain(..)) {
-                // A writer that is gone was broken off; its write stands all the same.
-                drop(one.answer.send(answer));
+            let answers = (self.write)(items).await.unwrap_or_default();
+            let mut answers = answers.into_iter();
+            let before = away.all.len();
+            for one in batch.drain(..) {
+                match answers.next().filter(|answer| !answer.is_away()) {
+                    // A writer that is gone was broken off; its write stands all the same.
+                    Some(answer) => drop(one.answer.send(answer)),
+                    None => away.all.push(one),
+                }
             }
-            batch.clear();
+            if away.all.len() > before {
+                (self.failed)();
+                away.again_at.get_or_insert(self.clock.boot() + TRY_AGAIN);
+            }
+        }
+    }
+
+    /// Waits for something to write. Returns whether anybody is left who may want anything.
+    async fn next(
+        &self,
+        asked: &mut mpsc::Receiver<Asked<T, R>>,
+        batch: &mut Vec<Asked<T, R>>,
+        away: &mut Away<T, R>,
+    ) -> bool {
+        let again = async {
+            match away.again_at {
+                Some(at) => self.clock.sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = again => {
+                batch.extend(away.all.drain(..away.all.len().min(MOST_ITEMS)));
+                // More than one batch of them: the next one right after this.
+                away.again_at = away.again_at.filter(|_| !away.all.is_empty());
+                true
+            }
+            more = asked.recv_many(batch, MOST_ITEMS) => more > 0,
         }
     }
 
@@ -96,18 +143,6 @@ impl<T: Clone, R> Batches<T, R> {
                 biased;
                 more = asked.recv_many(batch, room) => if more == 0 { return },
                 () = self.clock.sleep_until(until) => return,
-            }
-        }
-    }
-
-    async fn written(&self, items: Vec<T>) -> Vec<R> {
-        loop {
-            match (self.write)(items.clone()).await {
-                Ok(answers) => return answers,
-                Err(_) => {
-                    (self.failed)();
-                    self.clock.sleep_until(self.clock.boot() + TRY_AGAIN).await;
-                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Renews the leases of this worker's claims in batches, at a third of each lease.
 
+use std::collections::HashMap;
+
 use belfry_domain::DeliveryId;
 
 use super::settle::SharedRef;
@@ -14,11 +16,15 @@ pub(super) async fn run(shared: SharedRef) {
             let claims: Vec<(DeliveryId, Token)> = batch.iter().map(|live| (live.id, live.token)).collect();
             match shared.deps.deliveries.renew(claims).await {
                 Ok(renewed) => {
-                    for (live, answer) in batch.iter().zip(renewed) {
-                        if answer.held {
-                            live.renewed(asked_at);
-                        } else {
-                            live.lose();
+                    if renewed.len() < batch.len() {
+                        shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew" });
+                    }
+                    let held: HashMap<DeliveryId, bool> = renewed.iter().map(|one| (one.id, one.held)).collect();
+                    for live in batch {
+                        match held.get(&live.id) {
+                            Some(true) => live.renewed(asked_at),
+                            Some(false) => live.lose(),
+                            None => {}
                         }
                     }
                 }

@@ -8,7 +8,7 @@ use belfry_domain::step::{Rejected, StepFact};
 use belfry_domain::timeline::{ClaimMark, Hop};
 use belfry_domain::{Class, Delivery, Event, Outcome, Priority, step};
 
-use super::batcher::{Batcher, Batches};
+use super::batcher::{Answer, Batcher, Batches};
 use super::{Deps, Shared};
 use crate::facts::Fact;
 use crate::ports::deliveries::{Settle, Spend, Token, Written};
@@ -56,6 +56,12 @@ impl Settler {
     }
 }
 
+impl Answer for Written {
+    fn is_away(&self) -> bool {
+        matches!(self, Self::Away)
+    }
+}
+
 /// A delivery under this worker's claim, with what decisions about it need.
 pub(super) struct Held<'a> {
     pub delivery: Delivery,
@@ -97,7 +103,7 @@ impl Shared {
                     }
                     return Settled::Not;
                 }
-                Some(Written::Gone) | None => return Settled::Not,
+                Some(Written::Gone | Written::Away) | None => return Settled::Not,
             }
         }
     }

@@ -217,10 +217,11 @@ impl Intake {
                     Some(current) => delivery = current,
                     None => return Ok(Step::Gone),
                 },
+                Some(Written::Away) => break,
                 Some(Written::Gone) | None => return Ok(Step::Gone),
             }
         }
-        Err(StoreError::Unavailable("the delivery kept moving".into()))
+        Err(StoreError::Unavailable("the delivery kept moving, or could not be asked for".into()))
     }
 }
 

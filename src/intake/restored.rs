@@ -208,6 +208,7 @@ impl Restored {
                     }
                     // What is no longer held is no longer meant.
                     Written::Moved(now) if now.held_back(Some(wish.restored_at)) => open.push(*now),
+                    Written::Away => return Err(StoreError::Unavailable("a part of it is away".into())),
                     Written::Moved(_) | Written::Stale | Written::Gone => {}
                 }
             }

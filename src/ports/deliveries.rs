@@ -103,6 +103,9 @@ pub enum Written {
     Moved(Box<Delivery>),
     /// There is no such delivery (any more).
     Gone,
+    /// Nothing is known: its part of the store could not be asked, while others could. The same write may
+    /// be made again.
+    Away,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +116,7 @@ pub struct Spend {
     pub rev: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Renewed {
     pub id: DeliveryId,
     pub held: bool,
@@ -256,7 +259,8 @@ pub trait Deliveries: Send + Sync + 'static {
     /// first.
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError>;
 
-    /// Extends the leases of claims that still hold, a lapsed but unreclaimed one included.
+    /// Extends the leases of claims that still hold, a lapsed but unreclaimed one included. Says nothing of
+    /// those whose part of the store could not be asked.
     async fn renew(&self, claims: Vec<(DeliveryId, Token)>) -> Result<Vec<Renewed>, StoreError>;
 
     /// Records durably that the call is about to be made (`spent`, `rev` + 1).
@@ -274,7 +278,8 @@ pub trait Deliveries: Send + Sync + 'static {
 
     async fn reclaim(&self, batch: Vec<Reclaim>) -> Result<Vec<Written>, StoreError>;
 
-    /// Deliveries as they stand, in no order; absent ones are left out.
+    /// Deliveries as they stand, in no order; absent ones are left out, and of several those whose part of
+    /// the store could not be asked.
     async fn load(&self, ids: Vec<DeliveryId>) -> Result<Vec<Delivery>, StoreError>;
 
     /// Accepted deliveries whose receipt window has closed.

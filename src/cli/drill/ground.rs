@@ -65,7 +65,7 @@ impl DrillGround {
         let folder = Folder::make(&prefix)?;
         let mut server = None;
         if config.store.kind == StoreKind::Redis {
-            config.store.redis.shards = SHARDS;
+            config.store.redis.shards = Some(SHARDS);
             config.store.redis.url = match redis {
                 Some(url) => url.to_owned(),
                 None => server.insert(OwnServer::start(&folder.0).await?).url(),

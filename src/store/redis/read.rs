@@ -29,7 +29,7 @@ impl RedisStore {
             self.one(Ask { shard, script, keys, args: Vec::new(), need: Need::Done })
         });
         let mut found = Vec::new();
-        for answer in futures::future::try_join_all(calls).await? {
+        for answer in those_that_answered(futures::future::join_all(calls).await)? {
             for value in answers::list(answer)? {
                 if let Some(value) = answers::maybe_bytes(value)? {
                     found.push(codec::read_delivery(&value)?.delivery);

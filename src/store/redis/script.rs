@@ -13,7 +13,17 @@ impl Script {
     /// `parts` one after the other: the common beginning, then the verb.
     #[must_use]
     pub fn new(name: &'static str, parts: &[&str]) -> Self {
-        let text = parts.concat();
+        Self::of_text(name, parts.concat())
+    }
+
+    /// A script that finishes something or makes room: it may write where the server's memory is full, or
+    /// what is under way could not be ended and would be done again.
+    #[must_use]
+    pub fn finishing(name: &'static str, parts: &[&str]) -> Self {
+        Self::of_text(name, format!("#!lua flags=allow-oom\n{}", parts.concat()))
+    }
+
+    fn of_text(name: &'static str, text: String) -> Self {
         let hash = redis::Script::new(&text).get_hash().to_owned();
         Self { name, text, hash }
     }

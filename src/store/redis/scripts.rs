@@ -8,15 +8,15 @@ const RECORD: &str = include_str!("lua/record.lua");
 const PUT: &str = include_str!("lua/put.lua");
 
 macro_rules! scripts {
-    ($($name:ident: $($part:ident)*;)+) => {
-        /// One per verb.
+    ($($name:ident $kind:ident: $($part:ident)*;)+) => {
+        /// One per verb; `finishing` are those that also write where memory is full.
         pub struct Scripts { $(pub $name: Script),+ }
 
         impl Scripts {
             #[must_use]
             pub fn new() -> Self {
                 Self {
-                    $($name: Script::new(
+                    $($name: Script::$kind(
                         stringify!($name),
                         &[$($part,)* include_str!(concat!("lua/", stringify!($name), ".lua"))],
                     )),+
@@ -33,31 +33,31 @@ macro_rules! scripts {
 }
 
 scripts! {
-    accept: COMMON INDEX RECORD;
-    claim: COMMON INDEX;
-    renew: COMMON INDEX;
-    spend: COMMON INDEX;
-    settle: COMMON INDEX RECORD PUT;
-    apply: COMMON INDEX RECORD PUT;
-    reclaim: COMMON INDEX RECORD PUT;
-    held: COMMON ;
-    load: COMMON ;
-    read: COMMON RECORD;
-    remembered: COMMON RECORD;
-    receipts: COMMON ;
-    find: COMMON RECORD;
-    purge: COMMON INDEX RECORD;
-    depths: COMMON ;
-    probe: COMMON ;
-    mend: COMMON INDEX RECORD PUT;
-    mended: COMMON;
-    look: COMMON;
-    raise: COMMON INDEX;
-    newest: COMMON ;
-    hold: COMMON INDEX;
-    standing: COMMON;
-    held_back: COMMON;
-    admin: ;
-    present: ;
-    outbox: ;
+    accept new: COMMON INDEX RECORD;
+    claim new: COMMON INDEX;
+    renew finishing: COMMON INDEX;
+    spend finishing: COMMON INDEX;
+    settle finishing: COMMON INDEX RECORD PUT;
+    apply finishing: COMMON INDEX RECORD PUT;
+    reclaim finishing: COMMON INDEX RECORD PUT;
+    held new: COMMON ;
+    load new: COMMON ;
+    read new: COMMON RECORD;
+    remembered new: COMMON RECORD;
+    receipts new: COMMON ;
+    find new: COMMON RECORD;
+    purge finishing: COMMON INDEX RECORD;
+    depths new: COMMON ;
+    probe new: COMMON ;
+    mend finishing: COMMON INDEX RECORD PUT;
+    mended finishing: COMMON;
+    look new: COMMON;
+    raise new: COMMON INDEX;
+    newest new: COMMON ;
+    hold finishing: COMMON INDEX;
+    standing new: COMMON;
+    held_back new: COMMON;
+    admin new: ;
+    present new: ;
+    outbox new: ;
 }

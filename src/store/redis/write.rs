@@ -35,11 +35,13 @@ impl RedisStore {
         let items = claims.iter().map(|(id, token)| Item { id: *id, args: vec![codec::token_bytes(*token)] }).collect();
         let answers = self.each(&self.scripts.renew, items, Need::Done).await?;
         let now = self.clock.now();
-        let renewed = claims.iter().zip(answers).map(|((id, token), answer)| {
-            let held = answers::number(&answer)? == 1;
-            self.memory(*id).renewed(now, *id, *token, held);
-            Ok(Renewed { id: *id, held })
-        });
+        let renewed = claims.iter().zip(answers).filter_map(|((id, token), answer)| Some((id, token, answer?))).map(
+            |(id, token, answer)| {
+                let held = answers::number(&answer)? == 1;
+                self.memory(*id).renewed(now, *id, *token, held);
+                Ok(Renewed { id: *id, held })
+            },
+        );
         renewed.collect()
     }
 
@@ -54,7 +56,7 @@ impl RedisStore {
             match written {
                 Written::Done => self.memory(one.id).spent(one.id, one.token, one.rev + 1),
                 Written::Stale | Written::Gone => self.memory(one.id).lost(one.id, one.token),
-                Written::Moved(_) => {}
+                Written::Moved(_) | Written::Away => {}
             }
             Ok(written)
         });
@@ -89,7 +91,7 @@ impl RedisStore {
             match written {
                 Written::Done => memory.settled(now, settled, matches!(one.next.state, State::Sending { .. })),
                 Written::Stale | Written::Gone => memory.lost(settled.id, settled.token),
-                Written::Moved(_) => {}
+                Written::Moved(_) | Written::Away => {}
             }
             Ok(written)
         });
@@ -113,7 +115,7 @@ impl RedisStore {
         self.wake_for(batch.iter());
         let answers = answers?;
         let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
-            Value::BulkString(value) => {
+            Some(Value::BulkString(value)) => {
                 // After a lost reply the same write finds itself stored already.
                 let stored = codec::read_delivery(&value)?.delivery;
                 Ok(if stored == *next { Written::Done } else { Written::Moved(Box::new(stored)) })
@@ -136,7 +138,7 @@ impl RedisStore {
         self.wake_for(batch.iter().map(|one| &one.next));
         let answers = answers?;
         let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
-            Value::Array(stale) => {
+            Some(Value::Array(stale)) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
                 let stored = codec::read_delivery(&answers::bytes(stored)?)?.delivery;
                 // The reply to the same reclaim was lost, or it was settled.
@@ -175,8 +177,9 @@ impl RedisStore {
         Ok(all)
     }
 
-    /// Each item's answer, in the order of the batch; items of one shard share a call.
-    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<Value>> {
+    /// Each item's answer, in the order of the batch; items of one shard share a call. Nothing for those
+    /// whose shard could not be asked, where another could: it must not hold up what is elsewhere.
+    async fn each(&self, script: &Script, items: Vec<Item>, need: Need) -> Result<Vec<Option<Value>>> {
         let mut by_shard: BTreeMap<u16, Part> = BTreeMap::new();
         let count = items.len();
         for (place, item) in items.into_iter().enumerate() {
@@ -194,12 +197,14 @@ impl RedisStore {
             }
             Ok(places.into_iter().zip(answers))
         });
-        let mut all: Vec<(usize, Value)> = Vec::with_capacity(count);
-        for answers in futures::future::try_join_all(calls).await? {
-            all.extend(answers);
+        let answers = futures::future::join_all(calls).await;
+        let mut all: Vec<Option<Value>> = vec![None; count];
+        if count > 0 {
+            for (place, answer) in those_that_answered(answers)?.into_iter().flatten() {
+                all[place] = Some(answer);
+            }
         }
-        all.sort_by_key(|(place, _)| *place);
-        Ok(all.into_iter().map(|(_, answer)| answer).collect())
+        Ok(all)
     }
 
     fn wake_for<'a>(&self, written: impl Iterator<Item = &'a Delivery>) {
@@ -211,7 +216,8 @@ impl RedisStore {
     }
 }
 
-fn written(answer: Value) -> Result<Written> {
+fn written(answer: Option<Value>) -> Result<Written> {
+    let Some(answer) = answer else { return Ok(Written::Away) };
     match answer {
         Value::Int(1) => Ok(Written::Done),
         Value::Int(2) => Ok(Written::Stale),

@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 mod durable;
 mod errors;
 mod following;
+mod full;
 mod holding;
 mod link;
 mod mend;

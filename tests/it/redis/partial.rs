@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry::ports::deliveries::PurgeAsk;
+use belfry::ports::deliveries::{PurgeAsk, Renewed, Settle, Written};
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Link, slot_of};
@@ -68,6 +68,44 @@ async fn case_94_while_one_shard_moves_the_others_give_claims_and_lose_none() {
     let other = over(&cluster);
     let rest: BTreeSet<_> = other.claims(ask(9, 100)).await.claims.iter().map(|claim| claim.delivery.id).collect();
     assert_eq!(rest, away);
+}
+
+/// Outcomes are written and leases renewed wherever they can be: a shard that is away must not make the
+/// claims of all others lapse.
+#[tokio::test(flavor = "multi_thread")]
+async fn case_94_while_one_shard_moves_the_others_renew_and_settle() {
+    let cluster = Cluster::start();
+    let h = over(&cluster);
+    for n in 0..INTENTS {
+        h.create(intent(&h, &format!("k{n}"))).await;
+    }
+    let claims = h.claims(ask(1, 100)).await.claims;
+    assert_eq!(claims.len(), INTENTS);
+    let moving = names().shard_of(&claims[0].delivery.id.0);
+    let is_away = |id: DeliveryId| names().shard_of(&id.0) == moving;
+    let slot = slot_of(&names().sequence(moving));
+    let from = cluster.holder(slot);
+    let to = (from + 1) % 3;
+    cluster.begin_move(slot, from, to);
+
+    let tokens = || claims.iter().map(|claim| (claim.delivery.id, claim.token)).collect();
+    let renewed: BTreeSet<_> = h.store.renew(tokens()).await.unwrap().into_iter().collect();
+    let there = claims.iter().map(|claim| claim.delivery.id).filter(|id| !is_away(*id));
+    assert_eq!(renewed, there.map(|id| Renewed { id, held: true }).collect());
+    let settles: Vec<Settle> = claims
+        .iter()
+        .map(|claim| Settle { next: ended(&h, &claim.delivery, State::Accepted), token: claim.token })
+        .collect();
+    for (settle, written) in settles.iter().zip(h.store.settle(settles.clone()).await.unwrap()) {
+        assert_eq!(written, if is_away(settle.next.id) { Written::Away } else { Written::Done });
+    }
+
+    while cluster.move_keys(slot, from, to, 100) > 0 {}
+    cluster.end_move(slot, from, to);
+    for written in h.store.settle(settles.clone()).await.unwrap() {
+        assert_eq!(written, Written::Done);
+    }
+    assert_eq!(h.store.held(100).await.unwrap(), []);
 }
 
 /// What keeps waking a shard without being due must not hold up what was claimed already.

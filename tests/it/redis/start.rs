@@ -65,6 +65,19 @@ fn it_does_not_wait_for_what_only_an_operator_can_mend() {
 }
 
 #[test]
+fn without_a_number_of_shards_it_takes_what_it_finds() {
+    let redis = Server::plain();
+    for more in ["shards = 7\n", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        let _running = serve(folder.path(), &redis.url(), more);
+        until("it has started", WITHIN, || log().contains("\"started\"").then_some(()));
+        let shards: usize = redis.ask(&["HGET", "belfry:{i}:install", "shards"]);
+        assert_eq!(shards, 7);
+    }
+}
+
+#[test]
 fn another_number_of_shards_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let redis = Server::plain();

@@ -28,8 +28,9 @@ pub struct RedisConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
     pub durability: String,
-    /// Fixed at the first start.
-    pub shards: u16,
+    /// Fixed at the first start. `None`: as the installation has it, see [`Self::first_shards`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u16>,
     /// Before every key and channel.
     pub prefix: String,
     /// The operator's word that lost keys are accepted.
@@ -55,6 +56,19 @@ impl PartialEq for RedisConfig {
 }
 
 impl Eq for RedisConfig {}
+
+impl RedisConfig {
+    /// How many shards a new installation gets. What is done in one shard shares a round trip, so that few
+    /// cost less than many; a Cluster needs some for each of its servers.
+    #[must_use]
+    pub fn first_shards(&self) -> u16 {
+        let of_topology = match self.url.parse::<Target>().map(|target| target.topology) {
+            Ok(Topology::Cluster(_)) => 16,
+            _ => 4,
+        };
+        self.shards.unwrap_or(of_topology)
+    }
+}
 
 /// One key of the section and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,7 +246,7 @@ impl LinkSettings {
         if config.prefix.is_empty() || config.prefix.len() > 32 || !config.prefix.bytes().all(plain) {
             refuse("prefix", "expected 1 to 32 lower-case letters, digits, \"-\" and \"_\"");
         }
-        if !(1..=256).contains(&config.shards) {
+        if config.shards.is_some_and(|shards| !(1..=256).contains(&shards)) {
             refuse("shards", "expected a whole number from 1 to 256");
         }
         if let Some(target) = &target {
