@@ -12,7 +12,7 @@ use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
-use belfry::store::redis::link::Link;
+use belfry::store::redis::link::{Durability, Link, LinkSettings};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry::store::sqlite::{InlineStore, SqliteStore};
 use belfry_domain::UnixMs;
@@ -84,25 +84,30 @@ pub fn in_a_file() -> Harness {
 }
 
 pub fn in_redis() -> Harness {
-    in_redis_at(&crate::redis::shared(), 16)
+    in_redis_at(Link::to(&crate::redis::shared()).unwrap(), 4)
+}
+
+/// A newer server, whose disk every answer waits for (WAITAOF); `None` where there is none.
+pub fn on_valkey_s_disk() -> Option<Harness> {
+    let plain = LinkSettings::for_url(&crate::redis::shared_valkey()?).unwrap();
+    Some(in_redis_at(Link::with(LinkSettings { durability: Durability::Fsync, ..plain }).unwrap(), 4))
 }
 
 /// Three primaries: case 94.
 pub fn in_a_cluster() -> Harness {
-    in_redis_at(&crate::redis::shared_cluster(), 16)
+    in_redis_at(Link::to(&crate::redis::shared_cluster()).unwrap(), 16)
 }
 
 /// What is claimed comes in one order there, and not in one of several.
 pub fn in_one_shard() -> Harness {
-    in_redis_at(&crate::redis::shared(), 1)
+    in_redis_at(Link::to(&crate::redis::shared()).unwrap(), 1)
 }
 
 /// Under names of its own on a server that all tests share.
-fn in_redis_at(url: &str, shards: u16) -> Harness {
+fn in_redis_at(link: Link, shards: u16) -> Harness {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let clock = ManualClock::new();
     let prefix = format!("t{}", NEXT.fetch_add(1, Ordering::SeqCst));
-    let link = Link::to(url).unwrap();
     let names = Names::new(prefix, shards);
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
     Harness {

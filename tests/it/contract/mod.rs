@@ -28,6 +28,14 @@ macro_rules! on_every_store {
         mod in_a_cluster {
             $(#[tokio::test] async fn $name() { super::$name(crate::contract::harness::in_a_cluster()).await; })+
         }
+
+        mod on_valkey_s_disk {
+            $(#[tokio::test] async fn $name() {
+                if let Some(harness) = crate::contract::harness::on_valkey_s_disk() {
+                    super::$name(harness).await;
+                }
+            })+
+        }
     };
 }
 

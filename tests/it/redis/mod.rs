@@ -18,7 +18,7 @@ mod start;
 pub(crate) mod valkey;
 
 pub use server::Server;
-pub use shared::{shared, shared_cluster};
+pub use shared::{shared, shared_cluster, shared_valkey};
 
 /// A mark that no other node in this process has.
 pub fn mark() -> u64 {

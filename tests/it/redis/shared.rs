@@ -18,6 +18,13 @@ pub fn shared_cluster() -> String {
     CLUSTER.get_or_init(Cluster::start).url()
 }
 
+/// The URL of a server of Valkey with an append-only file, where there is one.
+pub fn shared_valkey() -> Option<String> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    let start = || Some(Server::start(super::valkey::valkey()?.with("appendonly yes")));
+    SERVER.get_or_init(start).as_ref().map(Server::url)
+}
+
 #[test]
 fn the_shared_server_is_one() {
     assert_eq!(shared(), shared());

@@ -101,10 +101,13 @@ async fn states_are_the_notifications_own(h: Harness) {
     let claims = h.claims(ask(1, 2)).await.claims;
     let ended = ended(&h, &claims[0].delivery, State::Bounced);
     h.settle(&claims[0], &ended).await;
+    // A store of several shards has an order of its own.
+    let [bounced, sending] = [0, 1].map(|at: usize| claims[at].notification.id);
+    let left = ["a", "b", "c"].map(id_of).into_iter().filter(|id| ![bounced, sending].contains(id));
     for (state, expected) in [
-        (StateName::Bounced, vec![id_of("a")]),
-        (StateName::Sending, vec![id_of("b")]),
-        (StateName::Queued, vec![id_of("c")]),
+        (StateName::Bounced, vec![bounced]),
+        (StateName::Sending, vec![sending]),
+        (StateName::Queued, left.collect()),
         (StateName::Parked, vec![]),
     ] {
         assert_eq!(all(&h, Query { state: Some(state), ..everything(acme()) }).await, expected, "{state}");
