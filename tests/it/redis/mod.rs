@@ -8,6 +8,7 @@ mod errors;
 mod following;
 mod full;
 mod holding;
+mod index;
 mod link;
 mod mend;
 mod partial;
