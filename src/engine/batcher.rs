@@ -1,12 +1,13 @@
 //! One round trip for many writers: while a batch is under way the next one gathers, and where
 //! nothing in it is urgent it gathers a moment longer. A lone code is recorded at once.
 
+use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 
 use crate::ports::StoreError;
 use crate::ports::clock::{Boot, Clock};
@@ -36,6 +37,9 @@ type Write<T, R> = Box<dyn Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<R>, Store
 /// The loop behind it. Run again after a panic: what had gathered is still there.
 pub(super) struct Batches<T, R> {
     asked: Mutex<mpsc::Receiver<Asked<T, R>>>,
+    /// What could not be asked for, the longest first. As many as there are writers.
+    away: std::sync::Mutex<VecDeque<Asked<T, R>>>,
+    some_away: Notify,
     write: Write<T, R>,
     failed: Box<dyn Fn() + Send + Sync>,
     clock: Arc<dyn Clock>,
@@ -60,7 +64,15 @@ where
     {
         let (queue, asked) = mpsc::channel(QUEUE);
         let write: Write<T, R> = Box::new(move |batch| Box::pin(write(batch)));
-        (Self { queue }, Arc::new(Batches { asked: Mutex::new(asked), write, failed: Box::new(failed), clock }))
+        let batches = Batches {
+            asked: Mutex::new(asked),
+            away: std::sync::Mutex::default(),
+            some_away: Notify::new(),
+            write,
+            failed: Box::new(failed),
+            clock,
+        };
+        (Self { queue }, Arc::new(batches))
     }
 
     /// The answer, or `None` once the batcher is gone (the node is being torn down) or has lost it
@@ -78,60 +90,61 @@ pub(super) trait Answer {
     fn is_away(&self) -> bool;
 }
 
-/// What could not be asked for. It is asked for again beside all else: what is elsewhere in the store must
-/// not wait for it.
-struct Away<T, R> {
-    all: Vec<Asked<T, R>>,
-    again_at: Option<Boot>,
-}
-
 impl<T: Clone, R: Answer> Batches<T, R> {
     pub(super) async fn run(&self) {
-        let mut asked = self.asked.lock().await;
-        let mut batch = Vec::with_capacity(MOST_ITEMS);
-        let mut away = Away { all: Vec::new(), again_at: None };
-        while self.next(&mut asked, &mut batch, &mut away).await {
-            self.gather(&mut asked, &mut batch).await;
-            let items: Vec<T> = batch.iter().map(|one| one.item.clone()).collect();
-            let answers = (self.write)(items).await.unwrap_or_default();
-            let mut answers = answers.into_iter();
-            let before = away.all.len();
-            for one in batch.drain(..) {
-                match answers.next().filter(|answer| !answer.is_away()) {
-                    // A writer that is gone was broken off; its write stands all the same.
-                    Some(answer) => drop(one.answer.send(answer)),
-                    None => away.all.push(one),
-                }
-            }
-            if away.all.len() > before {
-                (self.failed)();
-                away.again_at.get_or_insert(self.clock.boot() + TRY_AGAIN);
-            }
+        tokio::select! {
+            biased;
+            () = self.write_new() => {}
+            () = self.write_again() => {}
         }
     }
 
-    /// Waits for something to write. Returns whether anybody is left who may want anything.
-    async fn next(
-        &self,
-        asked: &mut mpsc::Receiver<Asked<T, R>>,
-        batch: &mut Vec<Asked<T, R>>,
-        away: &mut Away<T, R>,
-    ) -> bool {
-        let again = async {
-            match away.again_at {
-                Some(at) => self.clock.sleep_until(at).await,
-                None => std::future::pending().await,
+    async fn write_new(&self) {
+        let mut asked = self.asked.lock().await;
+        let mut batch = Vec::with_capacity(MOST_ITEMS);
+        while asked.recv_many(&mut batch, MOST_ITEMS).await > 0 {
+            self.gather(&mut asked, &mut batch).await;
+            self.written(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    /// Asks again, in calls of its own, for what was away: what is elsewhere in the store must not wait for it.
+    async fn write_again(&self) {
+        loop {
+            if self.waiting().is_empty() {
+                self.some_away.notified().await;
+                continue;
             }
-        };
-        tokio::select! {
-            biased;
-            () = again => {
-                batch.extend(away.all.drain(..away.all.len().min(MOST_ITEMS)));
-                // More than one batch of them: the next one right after this.
-                away.again_at = away.again_at.filter(|_| !away.all.is_empty());
-                true
+            self.clock.sleep_until(self.clock.boot() + TRY_AGAIN).await;
+            let batch = {
+                let mut away = self.waiting();
+                let count = away.len().min(MOST_ITEMS);
+                away.drain(..count).collect()
+            };
+            self.written(batch).await;
+        }
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<Asked<T, R>>> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes and answers; what is away is kept, behind what was away before.
+    async fn written(&self, batch: Vec<Asked<T, R>>) {
+        let items: Vec<T> = batch.iter().map(|one| one.item.clone()).collect();
+        let mut answers = (self.write)(items).await.unwrap_or_default().into_iter();
+        let mut away = Vec::new();
+        for one in batch {
+            match answers.next().filter(|answer| !answer.is_away()) {
+                // A writer that is gone was broken off; its write stands all the same.
+                Some(answer) => drop(one.answer.send(answer)),
+                None => away.push(one),
             }
-            more = asked.recv_many(batch, MOST_ITEMS) => more > 0,
+        }
+        if !away.is_empty() {
+            (self.failed)();
+            self.waiting().extend(away);
+            self.some_away.notify_one();
         }
     }
 
