@@ -5,15 +5,24 @@ local most_contents, most_records, most_tombstones = tonumber(ARGV[8]), tonumber
 local contents, records, tombstones = 0, 0, 0
 local MOST_SWEPT, FULL, MOST_ENTRIES = 64, 56, 2048
 
--- Takes from the front of a list what ended by then.
+-- Takes from the front of a list what ended by then. What a node with a wrong clock says to end in the
+-- future goes to the back: it must not keep all others from ageing.
 local function aged(name, by, most)
-  local due = {}
+  local due, later, seen = {}, {}, 0
   if most < 1 then return due end
-  for i, entry in ipairs(call('LRANGE', root .. name, 0, most - 1)) do
-    if six(entry, 1) > by then break end
-    due[i] = entry
+  for _, entry in ipairs(call('LRANGE', root .. name, 0, most - 1)) do
+    local ended = six(entry, 1)
+    if ended > at then
+      later[#later + 1] = entry
+    elseif ended <= by then
+      due[#due + 1] = entry
+    else
+      break
+    end
+    seen = seen + 1
   end
-  if #due > 0 then call('LTRIM', root .. name, #due, -1) end
+  if seen > 0 then call('LTRIM', root .. name, seen, -1) end
+  variadic('RPUSH', root .. name, later)
   return due
 end
 

@@ -19,6 +19,7 @@ on_every_store!(
     a_record_goes_by_its_end_and_leaves_a_tombstone,
     a_record_whose_window_has_closed_leaves_none,
     what_a_record_left_is_read_while_its_window_is_open,
+    what_is_said_to_end_in_the_future_holds_up_nothing,
     parked_and_failed_records_stay_while_their_window_is_open,
     a_record_that_has_not_ended_is_never_purged,
     a_tombstone_goes_when_its_window_closes,
@@ -77,6 +78,24 @@ async fn what_a_record_left_is_read_while_its_window_is_open(h: Harness) {
     };
     assert_eq!(h.store.remembered(id_of("k")).await.unwrap(), Some(expected));
     assert_eq!(h.store.remembered(id_of("absent")).await.unwrap(), None);
+}
+
+/// A node whose clock was years ahead.
+async fn what_is_said_to_end_in_the_future_holds_up_nothing(h: Harness) {
+    for key in ["ahead", "k"] {
+        h.create(intent(&h, key)).await;
+        let claim = h.claims(ask(1, 1)).await.claims.remove(0);
+        let mut ended = ended(&h, &claim.delivery, State::Accepted);
+        if claim.delivery.notification == id_of("ahead") {
+            ended.ended_at = Some(UnixMs(h.now().0 + 10 * WINDOW_MS));
+        }
+        assert_eq!(h.settle(&claim, &ended).await, Written::Done);
+    }
+    h.clock.step(KEEP_RECORD_MS);
+    assert_eq!(purge(&h).await, Purged { contents: 1, records: 1, tombstones: 0 });
+    assert!(h.record("ahead").await.is_some() && h.record("k").await.is_none());
+    h.clock.step(10 * WINDOW_MS);
+    assert_eq!(purge(&h).await.records, 1);
 }
 
 async fn content_without_an_age_goes_at_once(h: Harness) {
