@@ -198,6 +198,7 @@ impl Restored {
             let writes = decided.iter().map(|transition| transition.next.clone()).collect();
             let written = self.deliveries.apply(writes).await?;
             open = Vec::new();
+            let mut away = false;
             for (transition, written) in decided.into_iter().zip(written) {
                 match written {
                     Written::Done => {
@@ -208,9 +209,12 @@ impl Restored {
                     }
                     // What is no longer held is no longer meant.
                     Written::Moved(now) if now.held_back(Some(wish.restored_at)) => open.push(*now),
-                    Written::Away => return Err(StoreError::Unavailable("a part of it is away".into())),
+                    Written::Away => away = true,
                     Written::Moved(_) | Written::Stale | Written::Gone => {}
                 }
+            }
+            if away {
+                return Err(StoreError::Unavailable("a part of it is away".into()));
             }
         }
         Ok(cancelled)

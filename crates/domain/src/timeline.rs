@@ -160,4 +160,16 @@ impl Timeline {
         };
         &self.entries[from..]
     }
+
+    /// How many outcomes are on record after which a person may see a further copy of `send`: unknown calls,
+    /// and claims that lapsed when a call may have been made.
+    #[must_use]
+    pub fn unknowns(&self, send: u32) -> usize {
+        let unknown = |entry: &&Entry| match &entry.happened {
+            Happened::Attempt { send: of, outcome, .. } => *of == send && *outcome == OutcomeKind::Unknown,
+            Happened::Lapsed { may_have_sent, .. } => *may_have_sent,
+            _ => false,
+        };
+        self.entries.iter().filter(unknown).count()
+    }
 }

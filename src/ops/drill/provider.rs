@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry_domain::outcome::RepeatGuard;
-use belfry_domain::timeline::Happened;
 use belfry_domain::{DeliveryId, Outcome, Why, WhyCode};
 use sha2::{Digest, Sha256};
 
@@ -79,16 +78,9 @@ impl Mailbox {
             return Ok(());
         }
         let stored = self.truth.load(vec![out.delivery]).await?.into_iter().next();
-        let unknowns_recorded = stored.map_or(0, |delivery| {
-            let unknown = |happened: &Happened| match happened {
-                Happened::Attempt { send, outcome, .. } => *send == out.send && outcome.name() == "unknown",
-                Happened::Lapsed { may_have_sent, .. } => *may_have_sent,
-                _ => false,
-            };
-            delivery.timeline.entries.iter().filter(|entry| unknown(&entry.happened)).count()
-        });
+        let unknowns_recorded = stored.map_or(0, |delivery| delivery.timeline.unknowns(out.send));
         let message = serde_json::to_vec(&out.message).unwrap_or_default();
-        let hash = Sha256::digest(message).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = belfry_domain::hex(&Sha256::digest(message));
         let copy = Copy { delivery: out.delivery, send: out.send, key, hash, unknowns_recorded };
         self.copies.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
         Ok(())

@@ -9,7 +9,7 @@ use belfry::ports::channel::{Call, Channel, Receipt};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::message::Outgoing;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
-use belfry_domain::timeline::{Happened, ReceiptKind};
+use belfry_domain::timeline::ReceiptKind;
 use belfry_domain::{Outcome, Why, WhyCode};
 use futures::FutureExt;
 use sha2::{Digest, Sha256};
@@ -66,20 +66,12 @@ impl ScriptedProvider {
     fn effect(&self, out: &Outgoing) {
         let load = self.store.load(vec![out.delivery]).now_or_never().expect("the inline store never waits");
         let stored = load.unwrap().into_iter().next();
-        let unknowns_recorded = stored.map_or(0, |delivery| {
-            let unknown = |happened: &Happened| match happened {
-                Happened::Attempt { send, outcome, .. } => *send == out.send && outcome.name() == "unknown",
-                Happened::Lapsed { may_have_sent, .. } => *may_have_sent,
-                _ => false,
-            };
-            delivery.timeline.entries.iter().filter(|entry| unknown(&entry.happened)).count()
-        });
+        let unknowns_recorded = stored.map_or(0, |delivery| delivery.timeline.unknowns(out.send));
         let key = match self.bug {
             Some(Bug::NewKeyOnRetry) => format!("{}-{}", out.send_key, self.world.told().calls),
             _ => out.send_key.to_string(),
         };
-        let hash = Sha256::digest(serde_json::to_vec(&out.message).unwrap());
-        let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = belfry_domain::hex(&Sha256::digest(serde_json::to_vec(&out.message).unwrap()));
         let at = self.world.now();
         let mut told = self.world.told();
         told.effects.push(Effect { at, delivery: out.delivery, send: out.send, key, hash, unknowns_recorded });
