@@ -59,6 +59,12 @@ pub enum Fact {
     CircuitClosed {
         provider: String,
     },
+    /// So many parts of a provider's pace are this node's from now on.
+    PaceShared {
+        provider: String,
+        parts: u32,
+        of: u32,
+    },
     /// A store call failed; `verb` is the port's method.
     StoreUnavailable {
         verb: &'static str,

@@ -53,6 +53,7 @@ impl Delivered {
         let tasks = Arc::new(MachineTasks::default());
         let deps = Deps {
             deliveries: store.deliveries.clone(),
+            paces: store.paces.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
             clock: Arc::new(MachineClock),
             dice: Arc::new(MachineDice),
@@ -79,7 +80,7 @@ pub(crate) fn settings() -> Settings {
 
 /// Everything on either channel that is measured goes to one provider.
 pub(crate) fn policy(classes: Vec<Class>, channel: Arc<dyn Channel>, concurrency: u16) -> Policy {
-    let provider = Provider { channel, concurrency };
+    let provider = Provider { channel, concurrency, pace: None };
     Policy {
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         providers: BTreeMap::from([(PROVIDER.to_owned(), provider.clone()), (OUTBOX.to_owned(), provider)]),

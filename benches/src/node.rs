@@ -73,6 +73,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
     let (_receipts, inbox) = mpsc::channel(16);
     let deps = engine::Deps {
         deliveries: store.deliveries.clone(),
+        paces: store.paces.clone(),
         render: Arc::new(templates.clone()),
         clock: Arc::new(MachineClock),
         dice: Arc::new(MachineDice),

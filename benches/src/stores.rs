@@ -12,6 +12,7 @@ use belfry::ports::clock::Dice;
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
+use belfry::ports::paces::Paces;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
@@ -63,6 +64,7 @@ impl StoreKind {
 pub(crate) struct Opened {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
+    pub paces: Arc<dyn Paces>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -78,6 +80,7 @@ impl Opened {
                 Ok(Self {
                     deliveries: store.clone(),
                     holds: store.clone(),
+                    paces: store.clone(),
                     api_keys: store.clone(),
                     installation: store.clone(),
                     outbox: store.clone(),
@@ -103,6 +106,7 @@ fn open_redis(at: &str) -> Result<Opened> {
     Ok(Opened {
         deliveries: store.clone(),
         holds: store.clone(),
+        paces: store.clone(),
         api_keys: store.clone(),
         installation: store.clone(),
         outbox: store,

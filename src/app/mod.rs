@@ -260,6 +260,7 @@ impl Parts {
     fn engine(&self, config: &Config, inbox: mpsc::Receiver<crate::ports::channel::Receipt>) -> Engine {
         let deps = engine::Deps {
             deliveries: self.stores.deliveries.clone(),
+            paces: self.stores.paces.clone(),
             render: Arc::new(self.templates()),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Stores;
 use super::stores::Surroundings;
 use crate::channel::smtp::SmtpChannel;
-use crate::config::{Config, ProviderConfig, StoreKind};
+use crate::config::{Config, ProviderConfig, ProviderKind, StoreKind};
 use crate::machine::MachineClock;
 use crate::ports::store_news::Unwatched;
 use crate::store::sqlite::OpenError;
@@ -48,9 +48,9 @@ pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
 /// # Errors
 /// What is wrong, in words.
 pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
-    match provider {
-        ProviderConfig::Outbox(_) => Ok("keeps messages here".into()),
-        ProviderConfig::Smtp(smtp) => {
+    match &provider.kind {
+        ProviderKind::Outbox(_) => Ok("keeps messages here".into()),
+        ProviderKind::Smtp(smtp) => {
             let channel = SmtpChannel::new(smtp).map_err(|error| error.to_string())?;
             let place = channel.place();
             match channel.check().await {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::channel::outbox::OutboxChannel;
 use crate::channel::smtp::{SmtpChannel, SmtpConfigError};
-use crate::config::{Config, ConfigErrors, Problem, ProviderConfig};
+use crate::config::{Config, ConfigErrors, Problem, ProviderConfig, ProviderKind};
 use crate::ports::channel::{Channel, Receipt};
 use crate::ports::clock::Clock;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
@@ -63,16 +63,18 @@ impl Providers {
     }
 
     fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, SmtpConfigError> {
-        match provider {
-            ProviderConfig::Smtp(smtp) => {
+        // What makes no pace was refused when the configuration was read.
+        let pace = provider.pace.and_then(|pace| pace.pace().ok());
+        match &provider.kind {
+            ProviderKind::Smtp(smtp) => {
                 let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp)?);
-                Ok(Provider { channel, concurrency: smtp.connections })
+                Ok(Provider { channel, concurrency: smtp.connections, pace })
             }
-            ProviderConfig::Outbox(_) => Ok(self.outbox_provider(config)),
+            ProviderKind::Outbox(_) => Ok(Provider { pace, ..self.outbox_provider(config) }),
         }
     }
 
     fn outbox_provider(&self, config: &Config) -> Provider {
-        Provider { channel: self.outbox.clone(), concurrency: config.outbox.concurrency }
+        Provider { channel: self.outbox.clone(), concurrency: config.outbox.concurrency, pace: None }
     }
 }

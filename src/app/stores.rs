@@ -14,6 +14,7 @@ use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
+use crate::ports::paces::Paces;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
@@ -24,6 +25,7 @@ use crate::store::sqlite::{InlineStore, SqliteStore};
 pub struct Stores {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
+    pub paces: Arc<dyn Paces>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -66,11 +68,12 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + ApiKeys + Installation + OutboxMessages,
+        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages,
     {
         Self {
             deliveries: store.clone(),
             holds: store.clone(),
+            paces: store.clone(),
             api_keys: store.clone(),
             installation: store.clone(),
             outbox: store,

@@ -7,7 +7,7 @@ use hyper::Uri;
 use hyper::http::uri::Authority;
 
 use super::problem::{Origin, Problem, near_match};
-use super::sections::{EnvironmentConfig, ProviderConfig, RedisConfig};
+use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConfig};
 use super::{Config, HttpConfig};
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
@@ -157,12 +157,23 @@ impl Checks<'_> {
     }
 
     fn provider(&mut self, name: &str, provider: &ProviderConfig) {
-        match provider {
-            ProviderConfig::Outbox(_) => {}
-            ProviderConfig::Smtp(_) if name == OUTBOX => {
-                self.refuse(&format!("providers.{name}"), "the name \"outbox\" is taken by the built-in outbox");
+        let at = format!("providers.{name}");
+        if let Some(Err(no)) = provider.pace.map(|pace| pace.pace()) {
+            let key = format!("{at}.pace.{}", no.key);
+            if !self.knows(&key) {
+                self.refuse(&key, no.problem);
             }
-            ProviderConfig::Smtp(smtp) => self.smtp(&format!("providers.{name}"), smtp),
+        }
+        match &provider.kind {
+            // The built-in one under its own name; its settings are [outbox]'s.
+            ProviderKind::Outbox(_) if name == OUTBOX && provider.pace.is_some() => {
+                self.refuse(&format!("{at}.pace"), "the built-in outbox has no pace; give it to one of another name");
+            }
+            ProviderKind::Outbox(_) => {}
+            ProviderKind::Smtp(_) if name == OUTBOX => {
+                self.refuse(&at, "the name \"outbox\" is taken by the built-in outbox");
+            }
+            ProviderKind::Smtp(smtp) => self.smtp(&at, smtp),
         }
     }
 
@@ -240,9 +251,9 @@ impl Checks<'_> {
 impl ProviderConfig {
     #[must_use]
     pub fn serves(&self, kind: ChannelKind) -> bool {
-        match self {
-            Self::Smtp(_) => kind == ChannelKind::Email,
-            Self::Outbox(_) => true,
+        match self.kind {
+            ProviderKind::Smtp(_) => kind == ChannelKind::Email,
+            ProviderKind::Outbox(_) => true,
         }
     }
 }

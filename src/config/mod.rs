@@ -27,7 +27,8 @@ pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{
     ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LogConfig, LogFormat, OutboxConfig, OutboxProvider,
-    ProviderConfig, RedisConfig, RememberConfig, SqliteConfig, StoreConfig, StoreKind, TemplatesConfig,
+    PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig, StoreConfig, StoreKind,
+    TemplatesConfig,
 };
 pub use show::Shown;
 
@@ -243,9 +244,12 @@ fn provider(reading: &mut Reading, key: &str) -> Option<ProviderConfig> {
     let kind_key = format!("{key}.kind");
     let kind = layers::find(&reading.tree, &kind_key).and_then(|value| value.as_str().map(str::to_owned));
     layers::remove(&mut reading.tree, &kind_key);
-    match kind.as_deref() {
-        Some("smtp") => reading.section(key).map(Box::new).map(ProviderConfig::Smtp),
-        Some("outbox") => reading.section(key).map(ProviderConfig::Outbox),
+    let pace_key = format!("{key}.pace");
+    let pace = layers::find(&reading.tree, &pace_key).is_some().then(|| reading.section(&pace_key)).flatten();
+    layers::remove(&mut reading.tree, &pace_key);
+    let kind = match kind.as_deref() {
+        Some("smtp") => reading.section(key).map(Box::new).map(ProviderKind::Smtp),
+        Some("outbox") => reading.section(key).map(ProviderKind::Outbox),
         Some(other) => {
             let near = near_match(other, ["smtp", "outbox"]);
             let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
@@ -256,7 +260,8 @@ fn provider(reading: &mut Reading, key: &str) -> Option<ProviderConfig> {
             reading.report(key, "lacks the key \"kind\": \"smtp\" or \"outbox\"");
             None
         }
-    }
+    };
+    Some(ProviderConfig { pace, kind: kind? })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::layers::remove;
 use super::reading::Reading;
 
 /// `*` stands for one name.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 7] = [
     ("caps", "caps are"),
     ("quiet_hours", "quiet hours are"),
     ("escalation", "escalation is"),
@@ -15,7 +15,6 @@ const KEYS: [(&str, &str); 8] = [
     ("classes.*.quiet_hours", "quiet hours are"),
     ("classes.*.escalation", "escalation is"),
     ("classes.*.failover_after_unknown", "failover between providers is"),
-    ("providers.*.pace", "pace is"),
 ];
 
 const PROVIDER_KINDS: [&str; 11] =

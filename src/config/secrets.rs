@@ -6,7 +6,7 @@ use std::path::Path;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::{Origin, Problem};
-use super::sections::{ProviderConfig, RedisConfig};
+use super::sections::{ProviderKind, RedisConfig};
 use super::{BOOTSTRAP_KEY, Config, Sources};
 use crate::channel::smtp::config::SmtpConfig;
 use crate::text_file;
@@ -27,12 +27,12 @@ pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<
     let mut filling = Filling { at: "store.redis".into(), origin, problems: &mut problems };
     filling.redis(&mut config.store.redis);
     for (name, provider) in &mut config.providers {
-        match provider {
-            ProviderConfig::Smtp(smtp) => {
+        match &mut provider.kind {
+            ProviderKind::Smtp(smtp) => {
                 let mut filling = Filling { at: format!("providers.{name}"), origin, problems: &mut problems };
                 filling.smtp(smtp);
             }
-            ProviderConfig::Outbox(_) => {}
+            ProviderKind::Outbox(_) => {}
         }
     }
     problems

@@ -5,6 +5,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use belfry_domain::Pace;
+use belfry_domain::pace::NoPace;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::smtp::config::SmtpConfig;
@@ -113,10 +115,37 @@ pub struct EnvironmentConfig {
     pub outbox: bool,
 }
 
-/// `[providers.<name>]`, told apart by `kind`.
+/// `[providers.<name>]`.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProviderConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PaceConfig>,
+    #[serde(flatten)]
+    pub kind: ProviderKind,
+}
+
+/// How often a provider may be called by all nodes together; [`Pace`] has the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaceConfig {
+    pub rate: u32,
+    pub per: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
+
+impl PaceConfig {
+    /// # Errors
+    /// Which number is at fault.
+    pub fn pace(&self) -> Result<Pace, NoPace> {
+        Pace::new(self.rate, self.per.0, self.burst)
+    }
+}
+
+/// What a kind of provider has of its own.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ProviderConfig {
+pub enum ProviderKind {
     Smtp(Box<SmtpConfig>),
     Outbox(OutboxProvider),
 }

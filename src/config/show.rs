@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::problem::Origin;
-use super::sections::ProviderConfig;
+use super::sections::ProviderKind;
 use super::{BOOTSTRAP_KEY, Config};
 
 /// One key as it counts.
@@ -85,11 +85,11 @@ impl Config {
             password("store.redis.password".into(), self.store.redis.password_file.as_ref());
         }
         for (name, provider) in &self.providers {
-            match provider {
-                ProviderConfig::Smtp(smtp) if smtp.password.is_some() => {
+            match &provider.kind {
+                ProviderKind::Smtp(smtp) if smtp.password.is_some() => {
                     password(format!("providers.{name}.password"), smtp.password_file.as_ref());
                 }
-                ProviderConfig::Smtp(_) | ProviderConfig::Outbox(_) => {}
+                ProviderKind::Smtp(_) | ProviderKind::Outbox(_) => {}
             }
         }
         secrets

@@ -106,6 +106,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("channels.email", keys_of::<ChannelConfig>()),
         ("environments.staging", keys_of::<EnvironmentConfig>()),
         ("providers.main", keys_of::<SmtpConfig>()),
+        ("providers.main.pace", keys_of::<PaceConfig>()),
         ("providers.main.dkim", keys_of::<DkimConfig>()),
         ("providers.main.timeouts", keys_of::<SmtpTimeouts>()),
         ("providers.main.reuse", keys_of::<SmtpReuse>()),
@@ -124,7 +125,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         }
         match path {
             // Told apart before the type is read.
-            "providers.main" => assert!(written.remove("kind")),
+            "providers.main" => assert!(written.remove("kind") && written.remove("pace")),
             // Shown in the other example: one environment has one or the other.
             "environments.staging" => written.extend(keys_at(&tree, "environments.preview")),
             _ => {}
@@ -153,7 +154,7 @@ fn what_the_comments_call_a_default_is_one() {
 /// Less the files that the example names and no test has.
 fn without_files(mut tree: toml::Table) -> toml::Table {
     let main = tree["providers"]["main"].as_table_mut().unwrap();
-    for key in ["password_file", "ca_file", "dkim"] {
+    for key in ["pace", "password_file", "ca_file", "dkim"] {
         assert!(main.remove(key).is_some(), "{key}");
     }
     let redis = tree["store"]["redis"].as_table_mut().unwrap();
@@ -232,7 +233,7 @@ fn secrets_come_from_files_and_are_never_shown() {
         "[providers.main]\nkind = \"smtp\"\nurl = \"smtps://u@mail.example.com\"\nfrom = \"a@b.example\"\npassword_file = {password:?}\n[channels.email]\nproviders = [\"main\"]\n"
     );
     let config = dir.load(&smtp).unwrap();
-    let ProviderConfig::Smtp(main) = &config.providers["main"] else { panic!("not smtp") };
+    let ProviderKind::Smtp(main) = &config.providers["main"].kind else { panic!("not smtp") };
     assert_eq!(main.password.as_ref().unwrap().expose_secret(), "hunter2-and-more");
     assert_eq!(config.policy_parts().routes[&ChannelKind::Email], "main");
     let shown = config.shown();
@@ -297,7 +298,7 @@ fn the_environment_is_checked_like_a_file() {
         ("BELFRY_BOOTSTRAP_KEY", "0123456789abcdef0123456789abcdef"),
     ]);
     let config = Config::load(&password).unwrap();
-    let ProviderConfig::Smtp(smtp) = &config.providers["m"] else { panic!("not smtp") };
+    let ProviderKind::Smtp(smtp) = &config.providers["m"].kind else { panic!("not smtp") };
     assert_eq!(smtp.password.as_ref().unwrap().expose_secret(), "0123456789");
     assert!(!format!("{:?}{:?}", config, config.shown()).contains("0123456789"));
 }

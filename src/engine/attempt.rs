@@ -14,6 +14,7 @@ use futures::FutureExt;
 use super::calls::Slot;
 use super::health::Gate;
 use super::ledger::{Live, Place};
+use super::pacer::PacedCall;
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared};
@@ -31,7 +32,7 @@ const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs one attempt to its end. The permit goes with the call, the claim's place in the ledger with
 /// the record of its outcome.
-pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, permit: Permit) {
+pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, paced): (Permit, Option<PacedCall>)) {
     let policy = shared.policy();
     let class = shared.class_of(&claim.delivery);
     let provider = policy.providers.get(&claim.delivery.lane.provider);
@@ -40,7 +41,7 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, permit: P
     let to_settle = match provider {
         Some(provider) if configured => {
             let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &place.live };
-            work.run(held).await
+            work.run(held, paced).await
         }
         _ => {
             let event = match (verdict(&claim, shared.deps.clock.now()), policy.routes.get(&claim.delivery.channel)) {
@@ -86,7 +87,7 @@ struct Work<'a> {
 type ToSettle<'a> = Option<(Held<'a>, Event)>;
 
 impl<'a> Work<'a> {
-    async fn run(&self, mut held: Held<'a>) -> ToSettle<'a> {
+    async fn run(&self, mut held: Held<'a>, mut paced: Option<PacedCall>) -> ToSettle<'a> {
         let mut turn = self.turn().await;
         if *self.shared.cut_off.borrow() {
             // Had no turn before the end.
@@ -109,6 +110,10 @@ impl<'a> Work<'a> {
         if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
             // Slept through the lease before anything was sent.
             return Some((held, Event::Released));
+        }
+        let now = self.shared.deps.clock.boot();
+        if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
+            return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
         }
         let event = self.call(&out, &held).await;
         drop(turn);

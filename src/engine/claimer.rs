@@ -71,13 +71,19 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     let mut look_again = now + shared.settings.poll;
     let mut lanes = Vec::new();
     for (name, provider) in &policy.providers {
+        let room = shared.pacer.room(name, provider.pace, now);
+        look_again = room.next.map_or(look_again, |next| look_again.min(next));
         let concurrency = match shared.health.gate(name, now) {
             Gate::Open => shared.calls.in_hand(name, provider.concurrency),
             Gate::Trial => {
                 let busy = lanes_of(name).any(|lane| shared.permits.taken(&lane) > 0);
                 // One call, in whichever lane has something, urgent first.
                 if !busy {
-                    lanes.extend(lanes_of(name).map(|lane| (lane, 1)));
+                    lanes.extend(
+                        lanes_of(name)
+                            .map(|lane| (room.of(lane.priority).min(1), lane))
+                            .map(|(free, lane)| (lane, free)),
+                    );
                 }
                 continue;
             }
@@ -87,7 +93,7 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
             }
         };
         for lane in lanes_of(name) {
-            let free = shared.permits.free(&lane, concurrency);
+            let free = shared.permits.free(&lane, concurrency).min(room.of(lane.priority));
             lanes.push((lane, free.min(u16::try_from(MOST_ITEMS).unwrap_or(u16::MAX))));
         }
     }
@@ -125,11 +131,12 @@ async fn claim(
     for claim in claims {
         let place = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
         let permit = shared.permits.take(&claim.delivery.lane);
+        let paced = shared.pacer.set_aside(&claim.delivery.lane.provider);
         let only_one = alone.then(|| {
             shared.alone_runs.store(true, Ordering::SeqCst);
             Alone(shared.clone())
         });
-        let attempt = attempt::run(shared.clone(), claim, place, permit);
+        let attempt = attempt::run(shared.clone(), claim, place, (permit, paced));
         let facts = shared.deps.facts.clone();
         let task = async move {
             // Outside the call itself nothing was sent that the record does not know of: the claim

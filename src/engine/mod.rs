@@ -8,6 +8,7 @@ mod calls;
 mod claimer;
 mod health;
 mod ledger;
+mod pacer;
 mod permits;
 mod receipts;
 mod renewer;
@@ -31,6 +32,7 @@ use crate::ports::channel::Receipt;
 use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
+use crate::ports::paces::Paces;
 use crate::ports::policy::{Policy, Provider};
 
 /// One message, made from frozen inputs.
@@ -60,6 +62,7 @@ pub trait Render: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Deps {
     pub deliveries: Arc<dyn Deliveries>,
+    pub paces: Arc<dyn Paces>,
     pub render: Arc<dyn Render>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
@@ -97,6 +100,7 @@ pub(crate) struct Shared {
     settings: Settings,
     ledger: ledger::Ledger,
     permits: permits::Permits,
+    pacer: pacer::Pacer,
     calls: calls::Calls,
     /// At most once: who may record now that a call is about to be made.
     spending: calls::Calls,
@@ -136,6 +140,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             ledger: ledger::Ledger::new(deps.clock.clone()),
             permits: permits::Permits::default(),
+            pacer: pacer::Pacer::default(),
             calls: calls::Calls::default(),
             spending: calls::Calls::default(),
             health: health::Health::default(),
@@ -174,6 +179,7 @@ impl Engine {
             shared.cut_off.send_replace(true);
             shared.idle_by(until + settle_grace).await;
         }
+        pacer::leave(shared).await;
     }
 
     /// Claims in hand: calls under way, and those that are next.
@@ -200,6 +206,7 @@ impl Shared {
             let spends = spends.clone();
             async move { spends.run().await }
         });
+        self.keep_running("pacer", pacer::run);
         self.keep_running("claimer", claimer::run);
         self.keep_running("renewer", renewer::run);
         let inbox = Arc::new(tokio::sync::Mutex::new(receipts));

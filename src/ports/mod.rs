@@ -10,6 +10,7 @@ pub mod holds;
 pub mod mail;
 pub mod message;
 pub mod outbox;
+pub mod paces;
 pub mod policy;
 pub mod span;
 pub mod store_news;

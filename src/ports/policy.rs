@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry_domain::{ChannelKind, Class};
+use belfry_domain::{ChannelKind, Class, Pace};
 
 use super::channel::Channel;
 
@@ -15,6 +15,8 @@ pub struct Provider {
     pub channel: Arc<dyn Channel>,
     /// Most calls under way at once.
     pub concurrency: u16,
+    /// How often it may be called by all nodes together.
+    pub pace: Option<Pace>,
 }
 
 #[derive(Clone)]

@@ -50,6 +50,9 @@ pub(super) fn write(fact: &Fact) {
         Fact::CircuitClosed { provider } => {
             info!(target: ENGINE, fact = "circuit_closed", provider, "a provider's circuit closed");
         }
+        Fact::PaceShared { provider, parts, of } => {
+            info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
+        }
         Fact::StoreUnavailable { verb } => {
             error!(target: STORE, fact = "store_unavailable", verb, "the store is unavailable");
         }

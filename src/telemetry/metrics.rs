@@ -1,5 +1,6 @@
 //! Counters and histograms. One exhaustive match: a new fact does not compile until it is counted.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::ports::store_news::StoreNews;
 
 type Set<const N: usize> = [(&'static str, Label); N];
 type Count<const N: usize> = Family<Set<N>, Counter>;
+type Share = Gauge<f64, AtomicU64>;
 type Spread<const N: usize> = Family<Set<N>, Histogram, fn() -> Histogram>;
 
 /// A repeat that comes this late came close to being taken for new.
@@ -71,6 +73,7 @@ families! {
     plain panics: Count<1> = Family::default(), "task_panics", "Tasks that panicked";
     plain circuits: Count<2> = Family::default(), "circuits_opened", "Circuits that opened";
     plain circuit: Family<Set<1>, Gauge> = Family::default(), "circuit_open", "1 while a provider's circuit is open";
+    plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
     plain went_back: Counter = Counter::default(), "store_went_back", "Times a shard of the store had lost what it had acknowledged";
@@ -194,6 +197,7 @@ impl Metrics {
             Fact::CircuitClosed { provider } => {
                 all.circuit.get_or_create(&[("provider", self.provider(provider))]).set(0);
             }
+            Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
             Fact::StoreUnavailable { verb } => {
                 all.store_up.set(0);
                 all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();
@@ -220,6 +224,11 @@ impl Metrics {
                 all.http.get_or_create(&labels).inc();
             }
         }
+    }
+
+    fn pace_share(&self, provider: &str, parts: u32, of: u32) {
+        let share = f64::from(parts) / f64::from(of.max(1));
+        self.families.pace_share.get_or_create(&[("provider", self.provider(provider))]).set(share);
     }
 
     fn reload(&self, result: &'static str) {

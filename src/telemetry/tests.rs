@@ -51,7 +51,7 @@ fn random_fact(n: u64) -> Fact {
     let notification = NotificationId(key(b));
     let hop = pick(Hop::ALL, b);
     let why = pick(&[OpenWhy::Credential, OpenWhy::Unreachable, OpenWhy::Throttled], c);
-    match a % 14 {
+    match a % 15 {
         0 => Fact::IntentAccepted { notification, class: name(b), deliveries: 1 },
         1 => Fact::RepeatCaught { notification, hop, age: took, window: Duration::from_secs(c % 900) },
         2 => Fact::FingerprintMismatch { notification, hop },
@@ -66,9 +66,10 @@ fn random_fact(n: u64) -> Fact {
         7 => Fact::SettleRefused { notification, delivery: DeliveryId(key(a)), outcome },
         8 => Fact::CircuitOpened { provider: name(b), why },
         9 => Fact::CircuitClosed { provider: name(b) },
-        10 => Fact::StoreUnavailable { verb: "settle" },
-        11 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
-        12 => Fact::ReloadRefused { problem: name(b) },
+        10 => Fact::PaceShared { provider: name(b), parts: 1, of: 2 },
+        11 => Fact::StoreUnavailable { verb: "settle" },
+        12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
+        13 => Fact::ReloadRefused { problem: name(b) },
         _ => Fact::HttpAnswered {
             route: "/v1/notifications/{id}",
             method: pick(&["GET", "POST", "BREW"], b),

@@ -105,7 +105,7 @@ impl Delivery {
             DeferWhy::Budget => {
                 "Waiting to try again: this lane's retries are limited to a tenth of its traffic.".into()
             }
-            DeferWhy::Pace => "Waiting because the provider is busy or asked us to slow down.".into(),
+            DeferWhy::Pace => "Waiting because the provider is busy, asked us to slow down, or has had as many calls as its pace allows.".into(),
             DeferWhy::Breaker if self.last_is(&[WhyCode::CredentialRefused]) => {
                 "Waiting because the provider refuses our login.".into()
             }

@@ -122,7 +122,7 @@ impl Ground for DrillGround {
         config.store.sqlite.path = self.folder.0.join(&name).join("belfry.db");
         config.store.redis.prefix = name;
         let first = self.stores(&config).await?;
-        let deliveries = first.deliveries.clone();
+        let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone());
         let mut opened = vec![first];
@@ -137,6 +137,11 @@ impl Ground for DrillGround {
             }
         };
         self.open.lock().await.append(&mut opened);
-        Ok(Place { nodes: [deliveries, other], content: Arc::new(templates.clone()), render: Arc::new(templates) })
+        Ok(Place {
+            nodes: [deliveries, other],
+            paces,
+            content: Arc::new(templates.clone()),
+            render: Arc::new(templates),
+        })
     }
 }

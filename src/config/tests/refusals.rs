@@ -138,7 +138,19 @@ const BAD_SMTP: &[(&str, &str)] = &[
         "url = \"smtp://mail\"\ntimeouts = { conect = \"60s\" }",
         "providers.m.timeouts.conect: no such key; did you mean \"connect\"?",
     ),
-    ("url = \"smtp://mail\"\npace = { rate = 5 }", "providers.m.pace: pace is not built yet"),
+    ("url = \"smtp://mail\"\npace = { rate = 5 }", "providers.m.pace: lacks the key \"per\""),
+    ("url = \"smtp://mail\"\npace = 5", "providers.m.pace: expected a table, found a number"),
+    ("url = \"smtp://mail\"\npace = { rate = 5, per = 1 }", "providers.m.pace.per: expected a duration"),
+    ("url = \"smtp://mail\"\npace = { rate = 0, per = \"1s\" }", "providers.m.pace.rate: must be from 1 to 1000000"),
+    ("url = \"smtp://mail\"\npace = { rate = 5, per = \"2d\" }", "providers.m.pace.per: must be from 1ms to 1d"),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", burst = 0 }",
+        "providers.m.pace.burst: must be at least 1",
+    ),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", bust = 10 }",
+        "providers.m.pace.bust: no such key; did you mean \"burst\"?",
+    ),
     (
         "url = \"smtp://mail\"\ndkim = { domain = \"a b\", selector = \"x\", key_file = \"/nowhere\" }",
         "providers.m.dkim.domain: expected a DNS name",

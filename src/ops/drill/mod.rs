@@ -24,6 +24,7 @@ use crate::engine::Render;
 use crate::intake::content_check::ContentCheck;
 use crate::ports::StoreError;
 use crate::ports::deliveries::Deliveries;
+use crate::ports::paces::Paces;
 
 pub use guard::Guard;
 pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
@@ -31,6 +32,7 @@ pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
 /// A store that nothing is in yet, as two nodes see it, and what makes messages.
 pub struct Place {
     pub nodes: [Arc<dyn Deliveries>; 2],
+    pub paces: Arc<dyn Paces>,
     pub content: Arc<dyn ContentCheck>,
     pub render: Arc<dyn Render>,
 }

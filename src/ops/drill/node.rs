@@ -71,7 +71,7 @@ impl Node {
             tasks: tasks.clone(),
         });
         let channel = DrillChannel { mailbox: scenery.mailbox.clone(), life: life.clone(), off: scenery.off };
-        let policy = Arc::new(policy(Provider { channel: Arc::new(channel), concurrency: 4 }));
+        let policy = Arc::new(policy(Provider { channel: Arc::new(channel), concurrency: 4, pace: None }));
         let now = policy.clone();
         let ports = IntakePorts {
             deliveries: line.clone(),
@@ -83,6 +83,7 @@ impl Node {
         };
         let deps = Deps {
             deliveries: line.clone(),
+            paces: scenery.place.paces.clone(),
             render: scenery.place.render.clone(),
             clock,
             dice: scenery.dice.clone(),

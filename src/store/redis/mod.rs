@@ -17,6 +17,7 @@ pub mod link;
 mod memory;
 mod mend;
 mod outbox;
+mod paces;
 mod ports;
 mod presence;
 mod purge;

@@ -59,5 +59,6 @@ scripts! {
     held_back new: COMMON;
     admin new: ;
     present new: ;
+    share finishing: ;
     outbox new: ;
 }

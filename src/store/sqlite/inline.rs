@@ -29,7 +29,7 @@ impl InlineStore {
     #[must_use]
     pub fn open(clock: Arc<dyn Clock>) -> Arc<Self> {
         match Core::in_memory(clock.now()) {
-            Ok(core) => Arc::new(Self { shell: Inline { core: Mutex::new(core), clock, due: DueSignal::default() } }),
+            Ok(core) => Arc::new(Self::new(Inline { core: Mutex::new(core), clock, due: DueSignal::default() })),
             // Nothing of ours can fail here: the tables are created from a constant.
             Err(error) => panic!("no store in memory: {error}"),
         }
@@ -76,5 +76,9 @@ impl Shell for Inline {
 
     fn due(&self) -> &DueSignal {
         &self.due
+    }
+
+    fn now(&self) -> UnixMs {
+        self.clock.now()
     }
 }

@@ -1,9 +1,12 @@
 //! The ports over the core, once for every way of running it.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use belfry_domain::notification::{Record, Tombstone};
+use belfry_domain::share::Shares;
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::accept::NewRows;
@@ -18,6 +21,7 @@ use crate::ports::deliveries::{
 };
 use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
+use crate::ports::paces::{Paces, ShareAsk};
 use crate::store::due::DueSignal;
 
 /// How operations reach the core. The time they are told is the store's own.
@@ -35,11 +39,21 @@ pub trait Shell: Send + Sync + 'static {
         F: FnOnce(Reads<'_>, UnixMs) -> Result<T> + Send + 'static;
 
     fn due(&self) -> &DueSignal;
+
+    fn now(&self) -> UnixMs;
 }
 
 /// The embedded store in one of its shells.
 pub struct Store<S> {
     pub(super) shell: S,
+    /// By pace. In memory: one process has the file, and its end is the end of whoever held a share.
+    shares: Mutex<BTreeMap<String, Shares>>,
+}
+
+impl<S> Store<S> {
+    pub(super) fn new(shell: S) -> Self {
+        Self { shell, shares: Mutex::default() }
+    }
 }
 
 #[async_trait]
@@ -149,6 +163,16 @@ impl<S: Shell> Holds for Store<S> {
 
     async fn release(&self, at: UnixMs) -> Result<()> {
         self.shell.write(OnDisk, move |core, _| core.release_hold(at)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Paces for Store<S> {
+    async fn shares(&self, node: &str, number: u64, asks: Vec<ShareAsk>) -> Result<Vec<u32>> {
+        let now = self.shell.now();
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut one = |ask: &ShareAsk| shares.entry(ask.pace.clone()).or_default().ask(now, node, number, ask);
+        Ok(asks.iter().map(&mut one).collect())
     }
 }
 

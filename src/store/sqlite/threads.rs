@@ -35,6 +35,7 @@ pub struct Threads {
     writes: mpsc::Sender<writer::Command>,
     reads: mpsc::Sender<reader::Command>,
     due: Arc<DueSignal>,
+    clock: Arc<dyn Clock>,
     /// Closed once every thread has ended.
     ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
 }
@@ -80,7 +81,7 @@ impl SqliteStore {
             let (queue, file, clock) = (Arc::clone(&queue), Arc::clone(&file), Arc::clone(&clock));
             start("store-reader", Box::new(move || Reader { queue, file, clock }.run()))?;
         }
-        Ok(Arc::new(Self { shell: Threads { writes, reads, due, ended: tokio::sync::Mutex::new(ended) } }))
+        Ok(Arc::new(Self::new(Threads { writes, reads, due, clock, ended: tokio::sync::Mutex::new(ended) })))
     }
 
     /// Finishes what is queued, moves the log into the database and gives up the lock. Whatever is
@@ -116,6 +117,10 @@ impl Shell for Threads {
 
     fn due(&self) -> &DueSignal {
         &self.due
+    }
+
+    fn now(&self) -> UnixMs {
+        self.clock.now()
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod harness;
 mod holds;
 mod installation;
 mod outbox_messages;
+mod paces;
 
 /// Runs each named test on a fresh one of every store. A further store is one more module here.
 macro_rules! on_every_store {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belfry::ports::StoreError;
 use belfry::ports::deliveries::*;
+use belfry::ports::paces::{Paces, ShareAsk};
+use belfry::store::sqlite::InlineStore;
 use belfry_domain::delivery::State;
 use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
@@ -17,7 +19,7 @@ use super::executor::WORLD;
 use super::world::{LEASE, Phase, World};
 
 pub struct FaultyStore {
-    pub inner: Arc<dyn Deliveries>,
+    pub inner: Arc<InlineStore>,
     pub world: World,
     pub bug: Option<Bug>,
 }
@@ -207,5 +209,23 @@ impl Deliveries for FaultyStore {
 
     async fn probe(&self) -> Result<(), StoreError> {
         self.over_the_line(self.inner.probe()).await
+    }
+}
+
+#[async_trait]
+impl Paces for FaultyStore {
+    async fn shares(&self, node: &str, number: u64, asks: Vec<ShareAsk>) -> Result<Vec<u32>, StoreError> {
+        let sim = &self.world.sim;
+        if self.world.faults() && sim.chance(10) {
+            // Given up by the node, and heard by the store all the same, perhaps after later ones.
+            let (inner, sim, node) = (self.inner.clone(), sim.clone(), node.to_owned());
+            let late = async move {
+                sim.sleep(Duration::from_millis(sim.below(5_000))).await;
+                drop(inner.shares(&node, number, asks).await);
+            };
+            self.world.sim.start(WORLD, Box::pin(late));
+            return Err(StoreError::Unavailable("no answer yet".into()));
+        }
+        self.over_the_line(self.inner.shares(node, number, asks)).await
     }
 }

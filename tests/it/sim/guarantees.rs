@@ -31,6 +31,7 @@ fn plan(seed: u64, class: &'static str, crash: Option<u64>) -> Plan {
         crashes,
         clock_steps: false,
         slow: Duration::ZERO,
+        pace: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod door;
 mod executor;
 mod faulty_store;
 mod guarantees;
+mod paced;
 mod provider;
 mod render;
 mod scenario;
@@ -49,7 +50,17 @@ fn plan(seed: u64, bug: Option<Bug>) -> Plan {
     for node in 1..=nodes {
         crashes.insert(node, (0..rng.below(4)).map(|_| 1 + rng.below(900)).collect());
     }
-    Plan { seed, nodes, intents, faults: true, bug, crashes, clock_steps: rng.chance(20), slow: Duration::ZERO }
+    Plan {
+        seed,
+        nodes,
+        intents,
+        faults: true,
+        bug,
+        crashes,
+        clock_steps: rng.chance(20),
+        slow: Duration::ZERO,
+        pace: None,
+    }
 }
 
 /// The broken promises of one seed.

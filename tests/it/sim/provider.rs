@@ -125,6 +125,7 @@ impl Channel for ScriptedProvider {
         {
             let mut told = self.world.told();
             told.calls += 1;
+            told.called_at.push(sim.now());
             told.phase = Some(Phase::InCall);
         }
         sim.yields(sim.below(2)).await;

@@ -14,7 +14,7 @@ use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
 use belfry_domain::notification::Record;
 use belfry_domain::outcome::RepeatGuard;
-use belfry_domain::{ChannelKind, Class, Event, NotificationId, Order, Priority};
+use belfry_domain::{ChannelKind, Class, Event, NotificationId, Order, Pace, Priority};
 use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -43,6 +43,8 @@ pub struct Plan {
     pub clock_steps: bool,
     /// How long the provider takes before it answers.
     pub slow: Duration,
+    /// Of the mail provider.
+    pub pace: Option<Pace>,
 }
 
 pub struct Run {
@@ -155,8 +157,10 @@ impl Run {
         let (receipts, inbox) = mpsc::channel(64);
         let policy = self.policy(node, &receipts);
         drop(receipts);
+        let line = Arc::new(line);
         let deps = Deps {
-            deliveries: Arc::new(line),
+            deliveries: line.clone(),
+            paces: line,
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             clock: shell.clone(),
             dice: shell.clone(),
@@ -165,7 +169,8 @@ impl Run {
             policy: watch::channel(policy).1,
         };
         let settings = Settings {
-            worker: format!("node-{node}"),
+            // As a server's own: new at every start.
+            worker: format!("node-{node}-{}", self.world.told().crashes),
             poll: Duration::from_secs(1),
             purge_every: Duration::from_secs(3600),
         };
@@ -176,7 +181,7 @@ impl Run {
     }
 
     fn policy(&self, node: NodeId, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
-        let provider = |guard, receipts| Provider {
+        let provider = |guard, receipts, pace| Provider {
             channel: Arc::new(ScriptedProvider {
                 world: self.world.clone(),
                 node,
@@ -187,13 +192,14 @@ impl Run {
                 slow: self.plan.slow,
             }),
             concurrency: 4,
+            pace,
         };
         Arc::new(Policy {
             classes: classes(),
             providers: [
-                (OUTBOX.into(), provider(RepeatGuard::None, None)),
-                ("mail".into(), provider(RepeatGuard::None, None)),
-                ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()))),
+                (OUTBOX.into(), provider(RepeatGuard::None, None, None)),
+                ("mail".into(), provider(RepeatGuard::None, None, self.plan.pace)),
+                ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()), None)),
             ]
             .into(),
             routes: [(ChannelKind::Email, "mail".into()), (ChannelKind::Sms, "texts".into())].into(),

@@ -77,6 +77,8 @@ pub struct Told {
     /// Promises found broken while the run went on.
     pub broken: Vec<String>,
     pub calls: u64,
+    /// When each began.
+    pub called_at: Vec<Boot>,
     pub crashes: u64,
 }
 
