@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::ports::StoreError;
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
 use belfry_domain::breaker::OpenWhy;
@@ -68,6 +69,7 @@ pub enum Fact {
     /// A store call failed; `verb` is the port's method.
     StoreUnavailable {
         verb: &'static str,
+        why: StoreError,
     },
     StoreRecovered,
     /// What the store found out about itself.

@@ -58,7 +58,7 @@ impl Delivered {
             clock: Arc::new(MachineClock),
             dice: Arc::new(MachineDice),
             tasks: tasks.clone(),
-            facts: Arc::new(Recorder::new(Names::new([self.shape.class], [PROVIDER]))),
+            facts: Arc::new(Recorder::new(Names::new([self.shape.class], [PROVIDER]), Arc::new(MachineClock))),
             policy,
         };
         let started = Instant::now();

@@ -65,7 +65,8 @@ pub(crate) fn serve(mut arguments: impl Iterator<Item = String>) -> Result<()> {
 async fn run(store: Opened, policy: Policy) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let recorder = Arc::new(Recorder::new(Names::new(["receipt", "marketing", "code"], [PROVIDER])));
+    let recorder =
+        Arc::new(Recorder::new(Names::new(["receipt", "marketing", "code"], [PROVIDER]), Arc::new(MachineClock)));
     let policy = watch::Sender::new(Arc::new(policy));
     let content = watch::Sender::new(Arc::new(Content::built_in().ok().context("the templates")?));
     let templates = Templates::new(content.subscribe(), store.installation.clone());

@@ -100,7 +100,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let listener = listener::bind(&config, options, address).await?;
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
-    let recorder = Arc::new(Recorder::new(names(&config)));
+    let recorder = Arc::new(Recorder::new(names(&config), clock.clone()));
     let around = Surroundings { clock: clock.clone(), watch: recorder.clone(), patient: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
     // Before anything of this node could claim.

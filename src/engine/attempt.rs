@@ -27,6 +27,8 @@ use crate::ports::policy::Provider;
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
 const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long after a store fault the newest version is asked for again.
+const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -133,6 +135,9 @@ impl<'a> Work<'a> {
         match verdict(self.claim, self.shared.deps.clock.now()) {
             Verdict::Call => {}
             refused => return Some(Event::Admitted(refused)),
+        }
+        if self.claim.newest_away {
+            return Some(self.shared.hold_for(VERSION_AWAY, DeferWhy::Retry));
         }
         let (health, boot) = (&self.shared.health, self.shared.deps.clock.boot());
         if let Gate::Shut { .. } = health.gate(&delivery.lane.provider, boot) {

@@ -41,7 +41,7 @@ pub(super) struct Batches<T, R> {
     away: std::sync::Mutex<VecDeque<Asked<T, R>>>,
     some_away: Notify,
     write: Write<T, R>,
-    failed: Box<dyn Fn() + Send + Sync>,
+    failed: Box<dyn Fn(StoreError) + Send + Sync>,
     clock: Arc<dyn Clock>,
 }
 
@@ -56,7 +56,7 @@ where
     pub(super) fn new<W, F>(
         clock: Arc<dyn Clock>,
         write: W,
-        failed: impl Fn() + Send + Sync + 'static,
+        failed: impl Fn(StoreError) + Send + Sync + 'static,
     ) -> (Self, Arc<Batches<T, R>>)
     where
         W: Fn(Vec<T>) -> F + Send + Sync + 'static,
@@ -110,18 +110,23 @@ impl<T: Clone, R: Answer> Batches<T, R> {
 
     /// Asks again, in calls of its own, for what was away: what is elsewhere in the store must not wait for it.
     async fn write_again(&self) {
+        let mut still_away = true;
         loop {
             if self.waiting().is_empty() {
                 self.some_away.notified().await;
+                still_away = true;
                 continue;
             }
-            self.clock.sleep_until(self.clock.boot() + TRY_AGAIN).await;
+            // Once it is back, all that has waited goes in one batch after the other.
+            if still_away {
+                self.clock.sleep_until(self.clock.boot() + TRY_AGAIN).await;
+            }
             let batch = {
                 let mut away = self.waiting();
                 let count = away.len().min(MOST_ITEMS);
                 away.drain(..count).collect()
             };
-            self.written(batch).await;
+            still_away = self.written(batch).await;
         }
     }
 
@@ -129,11 +134,15 @@ impl<T: Clone, R: Answer> Batches<T, R> {
         self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes and answers; what is away is kept, behind what was away before.
-    async fn written(&self, batch: Vec<Asked<T, R>>) {
+    /// Writes and answers; what is away is kept, behind what was away before. Whether anything was.
+    async fn written(&self, batch: Vec<Asked<T, R>>) -> bool {
         let items: Vec<T> = batch.iter().map(|one| one.item.clone()).collect();
-        let mut answers = (self.write)(items).await.unwrap_or_default().into_iter();
-        let mut away = Vec::new();
+        let partly = || StoreError::Unavailable("a part of it is away".into());
+        let (answers, why) = match (self.write)(items).await {
+            Ok(answers) => (answers, partly()),
+            Err(why) => (Vec::new(), why),
+        };
+        let (mut answers, mut away) = (answers.into_iter(), Vec::new());
         for one in batch {
             match answers.next().filter(|answer| !answer.is_away()) {
                 // A writer that is gone was broken off; its write stands all the same.
@@ -141,11 +150,13 @@ impl<T: Clone, R: Answer> Batches<T, R> {
                 None => away.push(one),
             }
         }
-        if !away.is_empty() {
-            (self.failed)();
+        let some = !away.is_empty();
+        if some {
+            (self.failed)(why);
             self.waiting().extend(away);
             self.some_away.notify_one();
         }
+        some
     }
 
     async fn gather(&self, asked: &mut mpsc::Receiver<Asked<T, R>>, batch: &mut Vec<Asked<T, R>>) {

@@ -55,9 +55,9 @@ pub(super) async fn run(shared: SharedRef) {
                     wait(&shared, freed, due, true).await;
                 }
             }
-            Err(_) => {
+            Err(why) => {
                 store_away = true;
-                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "claim" });
+                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "claim", why });
                 shared.pause(STORE_AWAY).await;
             }
         }

@@ -219,9 +219,12 @@ async fn ask(shared: &SharedRef, policy: &Policy) -> bool {
         }
         let number = shared.pacer.number.fetch_add(1, Ordering::SeqCst) + 1;
         let worker = &shared.settings.worker;
-        let Ok(granted) = shared.deps.paces.shares(worker, number, asks.clone()).await else {
-            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "shares" });
-            return true;
+        let granted = match shared.deps.paces.shares(worker, number, asks.clone()).await {
+            Ok(granted) => granted,
+            Err(why) => {
+                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "shares", why });
+                return true;
+            }
         };
         let changed = shared.pacer.granted(&asks, &granted, shared.deps.clock.boot(), asked_at + SHARE_LEASE);
         if !changed.is_empty() {

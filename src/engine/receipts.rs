@@ -44,8 +44,8 @@ async fn apply(shared: &SharedRef, receipt: Receipt, held: &mut VecDeque<Receipt
     match shared.apply_until_done(receipt.delivery, event, |delivery| shared.class_of(delivery), None).await {
         Ok(()) => {}
         Err(unapplied) => {
-            if unapplied == Unapplied::StoreAway {
-                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "apply" });
+            if let Unapplied::StoreAway(why) = unapplied {
+                shared.deps.facts.record(&Fact::StoreUnavailable { verb: "apply", why });
             }
             if held.len() == MOST_HELD {
                 held.pop_front();

@@ -6,6 +6,7 @@ use belfry_domain::DeliveryId;
 
 use super::settle::SharedRef;
 use crate::facts::Fact;
+use crate::ports::StoreError;
 use crate::ports::deliveries::{MOST_ITEMS, Token};
 
 pub(super) async fn run(shared: SharedRef) {
@@ -17,7 +18,8 @@ pub(super) async fn run(shared: SharedRef) {
             match shared.deps.deliveries.renew(claims).await {
                 Ok(renewed) => {
                     if renewed.len() < batch.len() {
-                        shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew" });
+                        let why = StoreError::Unavailable("a part of it is away".into());
+                        shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew", why });
                     }
                     let held: HashMap<DeliveryId, bool> = renewed.iter().map(|one| (one.id, one.held)).collect();
                     for live in batch {
@@ -29,7 +31,7 @@ pub(super) async fn run(shared: SharedRef) {
                     }
                 }
                 // The gate closes by itself when the lease has run out on this worker's clock.
-                Err(_) => shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew" }),
+                Err(why) => shared.deps.facts.record(&Fact::StoreUnavailable { verb: "renew", why }),
             }
         }
     }

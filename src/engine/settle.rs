@@ -11,6 +11,7 @@ use belfry_domain::{Class, Delivery, Event, Outcome, Priority, step};
 use super::batcher::{Answer, Batcher, Batches};
 use super::{Deps, Shared};
 use crate::facts::Fact;
+use crate::ports::StoreError;
 use crate::ports::deliveries::{Settle, Spend, Token, Written};
 use crate::ports::policy::Provider;
 
@@ -35,7 +36,7 @@ impl Settler {
                 let store = settle.deliveries.clone();
                 async move { store.settle(batch).await }
             },
-            move || told.record(&Fact::StoreUnavailable { verb: "settle" }),
+            move |why| told.record(&Fact::StoreUnavailable { verb: "settle", why }),
         );
         let spend = deps.clone();
         let told = deps.facts.clone();
@@ -45,7 +46,7 @@ impl Settler {
                 let store = spend.deliveries.clone();
                 async move { store.spend(batch).await }
             },
-            move || told.record(&Fact::StoreUnavailable { verb: "spend" }),
+            move |why| told.record(&Fact::StoreUnavailable { verb: "spend", why }),
         );
         (Self { settles, spends }, Loops { settles: run_settles, spends: run_spends })
     }
@@ -127,8 +128,9 @@ impl Shared {
         let (notification, delivery) = (held.delivery.notification, held.delivery.id);
         self.deps.facts.record(&Fact::SettleRefused { notification, delivery, outcome: kind });
         let event = Event::Stale { send: held.delivery.send, claim, outcome };
-        if self.apply_until_done(held.delivery.id, event, |_| held.class.clone(), held.provider).await.is_err() {
-            self.deps.facts.record(&Fact::StoreUnavailable { verb: "apply" });
+        let applied = self.apply_until_done(held.delivery.id, event, |_| held.class.clone(), held.provider).await;
+        if let Err(Unapplied::StoreAway(why)) = applied {
+            self.deps.facts.record(&Fact::StoreUnavailable { verb: "apply", why });
         }
     }
 
@@ -142,7 +144,7 @@ impl Shared {
         provider: Option<&Provider>,
     ) -> Result<(), Unapplied> {
         for _ in 0..16 {
-            let loaded = self.deps.deliveries.load(vec![id]).await.map_err(|_| Unapplied::StoreAway)?;
+            let loaded = self.deps.deliveries.load(vec![id]).await.map_err(Unapplied::StoreAway)?;
             let Some(delivery) = loaded.into_iter().next() else { return Ok(()) };
             let transition = match step(&delivery, &class(&delivery), event.clone(), self.env(provider)) {
                 Ok(transition) => transition,
@@ -159,10 +161,11 @@ impl Shared {
                     return Ok(());
                 }
                 Ok(_) => {}
-                Err(_) => return Err(Unapplied::StoreAway),
+                Err(why) => return Err(Unapplied::StoreAway(why)),
             }
         }
-        Err(Unapplied::StoreAway)
+        let why = StoreError::Unavailable("the delivery kept moving, or its part of the store is away".into());
+        Err(Unapplied::StoreAway(why))
     }
 
     fn caught_receipt_repeat(&self, delivery: &Delivery, event: &Event) {
@@ -178,11 +181,11 @@ impl Shared {
 }
 
 /// Why an event could not be applied yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unapplied {
     /// It came before the record of its own call.
     Early,
-    StoreAway,
+    StoreAway(StoreError),
 }
 
 /// The shared state is handed to tasks.

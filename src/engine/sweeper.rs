@@ -33,10 +33,10 @@ pub(super) async fn run(shared: SharedRef) {
             close_receipt_windows(&shared).await?;
             measure(&shared).await
         };
-        if sweep.await.is_err() {
+        if let Err(why) = sweep.await {
             // What was watched while the store was away proves nothing.
             watch.clear();
-            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "sweep" });
+            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "sweep", why });
         }
         if shared.deps.clock.boot() >= next_purge {
             purge(&shared).await;
@@ -49,8 +49,8 @@ pub(super) async fn run(shared: SharedRef) {
 /// On a node that sweeps nothing: which lanes nobody's provider serves any more.
 pub(super) async fn look_for_orphans(shared: SharedRef) {
     loop {
-        if measure(&shared).await.is_err() {
-            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "depths" });
+        if let Err(why) = measure(&shared).await {
+            shared.deps.facts.record(&Fact::StoreUnavailable { verb: "depths", why });
         }
         shared.pause(pace(&shared)).await;
     }
@@ -159,7 +159,7 @@ async fn purge(shared: &Shared) {
                     return;
                 }
             }
-            Err(_) => return shared.deps.facts.record(&Fact::StoreUnavailable { verb: "purge" }),
+            Err(why) => return shared.deps.facts.record(&Fact::StoreUnavailable { verb: "purge", why }),
         }
     }
 }

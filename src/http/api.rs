@@ -109,8 +109,10 @@ impl Api {
                 Code::Internal,
                 "The store holds something that cannot be read; an operator has to look.",
             )),
-            Ok(Err(StoreError::Unavailable(_))) | Err(_) => {
-                self.deps.facts.record(&Fact::StoreUnavailable { verb });
+            away @ (Ok(Err(StoreError::Unavailable(_))) | Err(_)) => {
+                let late = StoreError::Unavailable("no answer in time".into());
+                let why = away.ok().and_then(Result::err).unwrap_or(late);
+                self.deps.facts.record(&Fact::StoreUnavailable { verb, why });
                 let detail = "The store did not answer. Send the same request again, with the same key.";
                 Err(Problem::new(Code::StoreUnavailable, detail))
             }

@@ -162,29 +162,34 @@ impl Restored {
         if stands != Some(wish.restored_at) {
             return Ok(HeldCancelled { another: stands, ..HeldCancelled::default() });
         }
+        let ended = self.cancel_pages(wish, classes, &mut told).await;
+        // Also where it came only half way: that much is done.
+        if told.cancelled > 0 {
+            let (by, cancelled) = (wish.by.clone(), told.cancelled);
+            self.facts.record(&Fact::HeldCancelled { by, at: wish.restored_at, cancelled });
+        }
+        ended.map(|()| told)
+    }
+
+    async fn cancel_pages(&self, wish: &Wish, classes: &[String], told: &mut HeldCancelled) -> Result<(), StoreError> {
         for _ in 0..PAGES_CANCELLED {
             let page = self.holds.held_back(told.next.as_deref(), most()).await?;
             let meant = |one: &Delivery| classes.is_empty() || classes.contains(&one.class);
             let (ours, others): (Vec<_>, Vec<_>) = page.deliveries.into_iter().partition(meant);
             told.left += others.len() as u64;
-            told.cancelled += self.stop_all(wish, ours).await?;
+            self.stop_all(wish, ours, &mut told.cancelled).await?;
             told.next = page.next;
             if told.next.is_none() {
                 break;
             }
         }
-        if told.cancelled > 0 {
-            let (by, cancelled) = (wish.by.clone(), told.cancelled);
-            self.facts.record(&Fact::HeldCancelled { by, at: wish.restored_at, cancelled });
-        }
-        Ok(told)
+        Ok(())
     }
 
-    /// Returns how many.
-    async fn stop_all(&self, wish: &Wish, mut open: Vec<Delivery>) -> Result<u64, StoreError> {
+    /// Counts those that it has cancelled, also where it fails on the way.
+    async fn stop_all(&self, wish: &Wish, mut open: Vec<Delivery>, cancelled: &mut u64) -> Result<(), StoreError> {
         let env = Env { now: self.clock.now(), jitter: 0, receipts: false, guard: RepeatGuard::None };
         let stop = Stop::Cancel { by: wish.by.clone(), why: wish.reason() };
-        let mut cancelled = 0;
         for _ in 0..MOST_TRIES {
             let mut decided = Vec::with_capacity(open.len());
             for one in open {
@@ -193,7 +198,7 @@ impl Restored {
                 decided.extend(step(&one, &class, Event::StopAsked(stop.clone()), env).ok());
             }
             if decided.is_empty() {
-                return Ok(cancelled);
+                return Ok(());
             }
             let writes = decided.iter().map(|transition| transition.next.clone()).collect();
             let written = self.deliveries.apply(writes).await?;
@@ -202,7 +207,7 @@ impl Restored {
             for (transition, written) in decided.into_iter().zip(written) {
                 match written {
                     Written::Done => {
-                        cancelled += u64::from(transition.next.state.name() == StateName::Cancelled);
+                        *cancelled += u64::from(transition.next.state.name() == StateName::Cancelled);
                         for fact in transition.facts {
                             self.facts.record(&stepped(&transition.next, fact));
                         }
@@ -217,7 +222,7 @@ impl Restored {
                 return Err(StoreError::Unavailable("a part of it is away".into()));
             }
         }
-        Ok(cancelled)
+        if open.is_empty() { Ok(()) } else { Err(StoreError::Unavailable("some moved all the while".into())) }
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Claim {
     pub token: Token,
     /// The newest version accepted in the delivery's collapse group.
     pub newest_version: Option<i64>,
+    /// That could not be asked for: it may be outdated, and is not to be sent yet.
+    pub newest_away: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -101,7 +103,7 @@ pub enum Written {
     Stale,
     /// The claim holds but the record has moved on: decide again on this one.
     Moved(Box<Delivery>),
-    /// There is no such delivery (any more).
+    /// There is no such delivery (any more), or none that can be read.
     Gone,
     /// Nothing is known: its part of the store could not be asked, while others could. The same write may
     /// be made again.

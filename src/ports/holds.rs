@@ -20,7 +20,7 @@ pub struct HeldPage {
 #[async_trait]
 pub trait Holds: Send + Sync + 'static {
     /// Holds what is due at or before `at`, unless a hold stands already, and returns the moment that
-    /// counts. Durable, and in force in all of the store, before it returns; the same call again after
+    /// counts: later than that of any hold before, which a late node may still bring. Durable, and in force in all of the store, before it returns; the same call again after
     /// an error finishes it.
     async fn hold(&self, at: UnixMs) -> Result<UnixMs, StoreError>;
 

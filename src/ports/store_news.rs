@@ -1,6 +1,6 @@
 //! What a store finds out about itself that an operator has to know.
 
-use belfry_domain::{NotificationId, UnixMs};
+use belfry_domain::{DeliveryId, NotificationId, UnixMs};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreNews {
@@ -14,6 +14,8 @@ pub enum StoreNews {
         steps: u64,
         lost: Vec<NotificationId>,
     },
+    /// A delivery that is stored cannot be read. It stays as it is, and nothing is done with it.
+    Unreadable { delivery: DeliveryId, what: String },
     /// A start waits for the store's servers.
     Awaited { why: String },
     /// The store's clock and this node's differ by so much (milliseconds, positive: the store is ahead).

@@ -53,8 +53,8 @@ pub(super) fn write(fact: &Fact) {
         Fact::PaceShared { provider, parts, of } => {
             info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
         }
-        Fact::StoreUnavailable { verb } => {
-            error!(target: STORE, fact = "store_unavailable", verb, "the store is unavailable");
+        Fact::StoreUnavailable { verb, why } => {
+            error!(target: STORE, fact = "store_unavailable", verb, %why, "the store is unavailable");
         }
         Fact::StoreRecovered => {
             info!(target: STORE, fact = "store_recovered", "the store is back");
@@ -230,6 +230,10 @@ fn store_news(news: &StoreNews) {
                 error!(target: STORE, fact = "notification_lost", notification = %notification,
                     "accepted here, and lost by the store: whoever asked for it has to ask again");
             }
+        }
+        StoreNews::Unreadable { delivery, what } => {
+            error!(target: STORE, fact = "store_unreadable", %delivery, what,
+                "a stored delivery cannot be read; it stays as it is");
         }
         StoreNews::Awaited { why } => {
             warn!(target: STORE, fact = "store_awaited", why, "the store is away; the start waits for it");

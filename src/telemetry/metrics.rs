@@ -78,6 +78,7 @@ families! {
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
     plain went_back: Counter = Counter::default(), "store_went_back", "Times a shard of the store had lost what it had acknowledged";
     plain lost: Counter = Counter::default(), "notifications_lost", "Notifications accepted here that the store has lost";
+    plain unreadable: Counter = Counter::default(), "store_unreadable", "Stored deliveries that this node could not read";
     plain skew: Gauge = Gauge::default(), "store_clock_skew_milliseconds", "How far the store's clock was ahead of this node's when that last became, or ceased to be, too much";
     plain purged: Count<1> = Family::default(), "purged", "What came of age and went";
     plain reloads: Count<1> = Family::default(), "reloads", "Reloads of the configuration";
@@ -198,7 +199,7 @@ impl Metrics {
                 all.circuit.get_or_create(&[("provider", self.provider(provider))]).set(0);
             }
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
-            Fact::StoreUnavailable { verb } => {
+            Fact::StoreUnavailable { verb, why: _ } => {
                 all.store_up.set(0);
                 all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();
             }
@@ -240,6 +241,9 @@ impl Metrics {
             StoreNews::WentBack { lost, .. } => {
                 self.families.went_back.inc();
                 self.families.lost.inc_by(lost.len() as u64);
+            }
+            StoreNews::Unreadable { .. } => {
+                self.families.unreadable.inc();
             }
             // Nobody reads metrics of what does not listen yet.
             StoreNews::Awaited { why: _ } => {}

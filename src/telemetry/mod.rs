@@ -1,23 +1,28 @@
 //! Log lines and metrics: what facts become. Lines may carry ids; neither lines nor labels ever
 //! carry an address, a message, a secret or a provider's own words.
 
+use std::sync::Arc;
+
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
+use crate::ports::clock::Clock;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 
 mod depth;
 mod labels;
 mod lines;
 mod metrics;
+mod outages;
 #[cfg(test)]
 mod tests;
 
 pub use labels::Names;
 use metrics::Metrics;
+use outages::Outages;
 
 /// What [`Recorder::exposition`] is: OpenMetrics text.
 pub const EXPOSITION_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -25,13 +30,14 @@ pub const EXPOSITION_TYPE: &str = "application/openmetrics-text; version=1.0.0; 
 /// The real sink: each fact one log line and its metrics.
 pub struct Recorder {
     metrics: Metrics,
+    outages: Outages,
 }
 
 impl Recorder {
     /// `names`: the configured names that may stand as labels.
     #[must_use]
-    pub fn new(names: Names) -> Self {
-        Self { metrics: Metrics::new(names) }
+    pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
+        Self { metrics: Metrics::new(names), outages: Outages::new(clock) }
     }
 
     /// After a reload.
@@ -48,7 +54,9 @@ impl Recorder {
 
 impl FactSink for Recorder {
     fn record(&self, fact: &Fact) {
-        lines::write(fact);
+        if self.outages.is_news(fact) {
+            lines::write(fact);
+        }
         self.metrics.count(fact);
     }
 }

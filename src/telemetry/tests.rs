@@ -12,10 +12,11 @@ use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, Uni
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
+use crate::ports::StoreError;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
 fn recorder() -> Recorder {
-    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]))
+    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]), Arc::new(outages::tests::At::default()))
 }
 
 fn key(n: u64) -> Key {
@@ -67,7 +68,7 @@ fn random_fact(n: u64) -> Fact {
         8 => Fact::CircuitOpened { provider: name(b), why },
         9 => Fact::CircuitClosed { provider: name(b) },
         10 => Fact::PaceShared { provider: name(b), parts: 1, of: 2 },
-        11 => Fact::StoreUnavailable { verb: "settle" },
+        11 => Fact::StoreUnavailable { verb: "settle", why: StoreError::Unavailable(name(c)) },
         12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
         13 => Fact::ReloadRefused { problem: name(b) },
         _ => Fact::HttpAnswered {
@@ -123,7 +124,7 @@ fn facts_are_counted_under_their_names() {
         delivery: DeliveryId(key(2)),
         outcome: OutcomeKind::Accepted,
     });
-    recorder.record(&Fact::StoreUnavailable { verb: "claim" });
+    recorder.record(&Fact::StoreUnavailable { verb: "claim", why: StoreError::Unavailable("refused".into()) });
     recorder.record(&Fact::CircuitOpened { provider: "main".into(), why: OpenWhy::Credential });
     for fact in [
         StepFact::Attempted { outcome: OutcomeKind::Unknown, why: WhyCode::CutAfter, took: hour },

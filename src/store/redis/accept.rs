@@ -138,12 +138,13 @@ impl RedisStore {
             }
         };
         for part in parts {
-            let own: Vec<Known> = answers.by_ref().take(part.items.len()).collect();
-            drop(part.answer.send(Ok(own)));
+            // Where one of its records cannot be read it fails, and those of others do not.
+            let own: Result<Vec<Known>> = answers.by_ref().take(part.items.len()).collect();
+            drop(part.answer.send(own));
         }
     }
 
-    async fn accept_items(&self, shard: u16, parts: &[Part]) -> Result<Vec<Known>> {
+    async fn accept_items(&self, shard: u16, parts: &[Part]) -> Result<Vec<Result<Known>>> {
         let items: Vec<&Item> = parts.iter().flat_map(|part| &part.items).collect();
         let mut args = Vec::with_capacity(items.len() * 10);
         for item in &items {
@@ -171,7 +172,7 @@ impl RedisStore {
         if answers.len() != items.len() {
             return Err(corrupt("an answer"));
         }
-        items.iter().zip(answers).map(|(item, answer)| found(item.id, answer)).collect()
+        Ok(items.iter().zip(answers).map(|(item, answer)| found(item.id, answer)).collect())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use belfry_domain::{DeliveryId, Lane, Priority, State, UnixMs};
 
@@ -16,9 +15,6 @@ use crate::ports::deliveries::{Claim, ClaimAsk, Claims, CollapseGroup, MOST_ITEM
 
 /// A claim takes no further delivery once what it has read is so large.
 const MOST_BYTES: u64 = 256 << 10;
-
-/// A shard that gave no answer while others did is left alone for so long.
-const NOT_ASKED: Duration = Duration::from_secs(1);
 
 /// How often one call asks a shard that may have something, and is woken meanwhile.
 const LOOKS: usize = 3;
@@ -161,11 +157,11 @@ impl RedisStore {
             if !answered {
                 return Err(error);
             }
-            self.shards[usize::from(shard)].pause(self.clock.boot() + NOT_ASKED);
+            self.shards[usize::from(shard)].leave_alone(self.clock.boot());
         }
         let place = |claim: &Claim| ask.lanes.iter().position(|(lane, _)| *lane == claim.delivery.lane);
         claims.sort_by_key(|(claim, _)| place(claim));
-        let claims = self.with_newest(claims).await?;
+        let claims = self.with_newest(claims).await;
         Ok(Claims { claims, next_due: self.next_due(ask) })
     }
 
@@ -258,10 +254,17 @@ impl RedisStore {
         let script = &self.scripts.claim;
         let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
         let [now, claims, heads] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        place.answered();
         self.saw_time(UnixMs(answers::number(&now)?));
         place.hear(woken, self.clock.boot(), heard(&lanes, ask.alone, heads)?);
-        let claims: Vec<_> =
-            answers::list(claims)?.into_iter().map(|one| claimed(one, ask.nonce)).collect::<Result<_>>()?;
+        let mut given = Vec::new();
+        for one in answers::list(claims)? {
+            let [id, fence, delivery, record] = answers::parts(one)?;
+            let id = DeliveryId(codec::key_of(&answers::bytes(id)?)?);
+            // Those that were claimed with one that cannot be read would wait for their lapse.
+            given.extend(self.readable(id, claimed(id, [fence, delivery, record], ask.nonce)));
+        }
+        let claims = given;
         let now = self.clock.now();
         for (claim, _) in &claims {
             place.memory.claimed(now, claim.delivery.id, claim.token, &ask.worker, claim.delivery.rev);
@@ -269,14 +272,18 @@ impl RedisStore {
         Ok(claims)
     }
 
-    async fn with_newest(&self, claims: Vec<Claimed>) -> Result<Vec<Claim>> {
+    /// The claims are made: what cannot be asked for now must not cost those that it is not about.
+    async fn with_newest(&self, claims: Vec<Claimed>) -> Vec<Claim> {
         let groups: Vec<String> = claims.iter().filter_map(|(_, group)| Some(group.as_ref()?.group.clone())).collect();
-        let newest = if groups.is_empty() { HashMap::new() } else { self.newest(groups).await? };
+        let newest = if groups.is_empty() { HashMap::new() } else { self.newest(groups).await };
         let with = |(mut claim, group): Claimed| {
-            claim.newest_version = group.and_then(|group| newest.get(&group.group).copied());
+            match group.map(|group| newest.get(&group.group).copied()) {
+                Some(None) => claim.newest_away = true,
+                version => claim.newest_version = version.flatten().flatten(),
+            }
             claim
         };
-        Ok(claims.into_iter().map(with).collect())
+        claims.into_iter().map(with).collect()
     }
 
     /// Of the lanes in which no shard has something due already.
@@ -303,8 +310,7 @@ fn heard(lanes: &[&Lane], alone: bool, heads: redis::Value) -> Result<Vec<((Lane
     lanes.iter().zip(answers::list(heads)?).map(of_lane).collect()
 }
 
-fn claimed(value: redis::Value, nonce: u64) -> Result<Claimed> {
-    let [id, fence, delivery, record] = answers::parts(value)?;
+fn claimed(id: DeliveryId, [fence, delivery, record]: [redis::Value; 3], nonce: u64) -> Result<Claimed> {
     let fence = u64::try_from(answers::number(&fence)?).map_err(|_| corrupt("a fence"))?;
     let mut value = codec::read_delivery(&answers::bytes(delivery)?)?;
     let record = codec::read_notification(&answers::bytes(record)?)?;
@@ -313,7 +319,7 @@ fn claimed(value: redis::Value, nonce: u64) -> Result<Claimed> {
         value.delivery.rev += 1;
     }
     value.delivery.state = State::Sending { fence };
-    if value.delivery.id != DeliveryId(codec::key_of(&answers::bytes(id)?)?) {
+    if value.delivery.id != id {
         return Err(corrupt("a delivery's id"));
     }
     let claim = Claim {
@@ -322,6 +328,7 @@ fn claimed(value: redis::Value, nonce: u64) -> Result<Claimed> {
         inputs: record.inputs,
         token: Token { fence, nonce },
         newest_version: None,
+        newest_away: false,
     };
     Ok((claim, value.collapse))
 }

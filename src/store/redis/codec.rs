@@ -18,6 +18,7 @@ use crate::ports::StoreError;
 use crate::ports::deliveries::{CollapseGroup, NewNotification, Token};
 
 use head::Head;
+pub use hex::all_digits;
 use index::entries;
 pub use index::{Kind, entry, index_hash, state_hash};
 use stored::InHead;

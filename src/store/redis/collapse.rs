@@ -26,8 +26,9 @@ impl RedisStore {
         Ok(())
     }
 
-    /// The newest version of each group that is kept.
-    pub(super) async fn newest(&self, groups: Vec<String>) -> Result<HashMap<String, i64>> {
+    /// The newest version of each group, `None` where none is kept; nothing of those whose shard could not
+    /// be asked.
+    pub(super) async fn newest(&self, groups: Vec<String>) -> HashMap<String, Option<i64>> {
         let mut by_shard: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         for group in groups {
             let of_shard = by_shard.entry(self.names.shard_of_text(&group)).or_default();
@@ -42,12 +43,11 @@ impl RedisStore {
             let versions = answers::list(answer.into_iter().next().unwrap_or(redis::Value::Nil))?;
             let mut newest = Vec::new();
             for (group, version) in groups.into_iter().zip(versions) {
-                if let Some(text) = answers::maybe_bytes(version)? {
-                    newest.push((group, codec::version_of(&text)?));
-                }
+                let version = answers::maybe_bytes(version)?;
+                newest.push((group, version.map(|text| codec::version_of(&text)).transpose()?));
             }
             Result::Ok(newest)
         });
-        Ok(futures::future::try_join_all(calls).await?.into_iter().flatten().collect())
+        futures::future::join_all(calls).await.into_iter().flatten().flatten().collect()
     }
 }

@@ -35,7 +35,8 @@ impl Holds for RedisStore {
 
     async fn held_back(&self, after: Option<&str>, limit: u16) -> Result<HeldPage> {
         let limit = usize::from(limit).clamp(1, MOST_ITEMS);
-        let (first, mut inner) = after.and_then(read_place).unwrap_or_default();
+        let known = |(shard, _): &(u16, Inner)| *shard < self.names.shards();
+        let (first, mut inner) = after.and_then(read_place).filter(known).unwrap_or_default();
         let mut page = HeldPage::default();
         for shard in first..self.names.shards() {
             let room = limit - page.deliveries.len();
@@ -106,10 +107,11 @@ impl RedisStore {
         // What ends in nothing is that much shorter.
         let mut answer = answer.into_iter();
         let found = answers::list(answer.next().ok_or_else(|| corrupt("an answer"))?)?;
-        let deliveries = found
-            .into_iter()
-            .map(|value| Ok(codec::read_delivery(&answers::bytes(value)?)?.delivery))
-            .collect::<Result<_>>()?;
+        let mut deliveries = Vec::with_capacity(found.len());
+        for value in found {
+            // One that cannot be read stays held, and must not keep the others from being shown.
+            deliveries.extend(codec::read_delivery(&answers::bytes(value)?).ok().map(|read| read.delivery));
+        }
         let next = match answer.next() {
             None | Some(Value::Nil | Value::Boolean(false)) => None,
             Some(next) => {
@@ -138,13 +140,10 @@ fn place(shard: u16, inner: &Inner) -> String {
 
 fn read_place(text: &str) -> Option<(u16, Inner)> {
     let (shard, rest) = text.split_once('.')?;
-    let parts: Option<Vec<Vec<u8>>> = rest.split('.').map(unhex).collect();
-    Some((shard.parse().ok()?, parts?.try_into().ok()?))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 == 1 {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+    let parts: Option<Vec<Vec<u8>>> = rest.split('.').map(codec::all_digits).collect();
+    let inner: Inner = parts?.try_into().ok()?;
+    // What is no score would fail in the script.
+    let score = std::str::from_utf8(&inner[3]).ok()?;
+    let is_score = score.is_empty() || score.parse::<f64>().is_ok_and(f64::is_finite);
+    is_score.then_some((shard.parse().ok()?, inner))
 }

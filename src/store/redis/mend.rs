@@ -47,6 +47,20 @@ pub(super) fn is_past(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Ours(text) if text.starts_with(PAST))
 }
 
+/// A shard's loss in a line for people. `period`: from the newest that is known to be there to now. `steps`:
+/// how far the shard has come, and how far it had.
+fn loss(shard: u16, (since, until): (UnixMs, UnixMs), (at, seen): (u64, u64), lost: usize) -> String {
+    let until = codec::moment(until);
+    let gone = format!("{lost} that this node had accepted are gone");
+    // Of a shard that begins anew nothing is left, however old.
+    if at * 100 < seen {
+        return format!("shard {shard}: found empty at {until}: all of it is lost, at any age; {gone}");
+    }
+    let since = codec::moment(since);
+    let missing = seen.saturating_sub(at);
+    format!("shard {shard}: possibly lost from {since} to {until}: {missing} of its {seen} writes; {gone}")
+}
+
 impl RedisStore {
     /// Mends a shard, and goes on doing so when whoever asked no longer waits: half done, it would be
     /// found mended.
@@ -77,20 +91,14 @@ impl RedisStore {
         place.pause(self.clock.boot() + OTHERS);
         let remembered = place.memory.all();
         let (lost, kept) = self.put_back(shard, &remembered).await?;
-        // The shard may have lost the hold as well, and claims go on once it is mended. Where the
-        // installation cannot be asked just now, the shard is not kept away for that.
-        if let Ok(Some(at)) = self.hold_of_installation().await {
+        // The shard may have lost the hold as well, and claims go on once it is mended: until it is known
+        // whether one stands, it stays away.
+        if let Some(at) = self.hold_of_installation().await? {
             let args = vec![b"put".to_vec(), super::store::signed(at.0)];
             self.past(shard, &self.scripts.hold, Vec::new(), args).await?;
         }
         let since = kept.unwrap_or(UnixMs(now.0 - KEPT_MS));
-        let line = format!(
-            "shard {shard}: possibly lost from {} to {}: {} of {seen} steps, {} accepted here are gone",
-            codec::moment(since),
-            codec::moment(now),
-            seen.saturating_sub(found.at),
-            lost.len(),
-        );
+        let line = loss(shard, (since, now), (found.at, seen), lost.len());
         // Whoever is the first to find out begins the era that tells all others.
         let gone_back = found.at < seen;
         let begin = if gone_back && known.is_some_and(|known| known.trim_end_matches(DOUBTED) == found.era) {

@@ -1,7 +1,7 @@
 //! Which nodes there are, and which of them a shard is preferred by: two nodes that ask the same shard
 //! at once find little for each. What nobody has taken after a while anybody takes.
 
-use std::sync::Weak;
+use std::sync::{PoisonError, Weak};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -25,8 +25,9 @@ pub(super) const HELP_AFTER: Duration = Duration::from_secs(2);
 impl RedisStore {
     /// Takes part in the sharing of shards under this name, until [`Self::leave`].
     pub fn join(&self, node: &str) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        tasks.spawn(stay(self.this.clone(), node.to_owned()));
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let staying = tasks.spawn(stay(self.this.clone(), node.to_owned()));
+        *self.staying.lock().unwrap_or_else(PoisonError::into_inner) = Some(staying);
     }
 
     /// Leaves what it prefers to the others.
@@ -34,6 +35,10 @@ impl RedisStore {
     /// # Errors
     /// [`crate::ports::StoreError`]; the others find out by themselves.
     pub async fn leave(&self, node: &str) -> Result<()> {
+        // Or it would come back within a second, and the others leave it its shards while it drains.
+        if let Some(staying) = self.staying.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            staying.abort();
+        }
         self.say_present(node, false).await.map(drop)
     }
 

@@ -20,37 +20,37 @@ impl RedisStore {
     }
 
     pub(super) async fn load_all(&self, ids: &[DeliveryId]) -> Result<Vec<Delivery>> {
-        let mut by_shard: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut by_shard: BTreeMap<u16, Vec<DeliveryId>> = BTreeMap::new();
         for id in ids {
-            by_shard.entry(self.names.shard_of(&id.0)).or_default().push(self.names.delivery(*id));
+            by_shard.entry(self.names.shard_of(&id.0)).or_default().push(*id);
         }
-        let calls = by_shard.into_iter().map(|(shard, keys)| {
+        let calls = by_shard.into_iter().map(|(shard, ids)| async move {
+            let keys = ids.iter().map(|id| self.names.delivery(*id)).collect();
             let script = &self.scripts.load;
-            self.one(Ask { shard, script, keys, args: Vec::new(), need: Need::Done })
+            let answer = self.one(Ask { shard, script, keys, args: Vec::new(), need: Need::Done }).await?;
+            Ok(ids.into_iter().zip(answers::list(answer)?))
         });
         let mut found = Vec::new();
-        for answer in those_that_answered(futures::future::join_all(calls).await)? {
-            for value in answers::list(answer)? {
-                if let Some(value) = answers::maybe_bytes(value)? {
-                    found.push(codec::read_delivery(&value)?.delivery);
-                }
+        for (id, value) in those_that_answered(futures::future::join_all(calls).await)?.into_iter().flatten() {
+            if let Some(value) = answers::maybe_bytes(value)? {
+                found.extend(self.readable(id, codec::read_delivery(&value)).map(|read| read.delivery));
             }
         }
         Ok(found)
     }
 
     /// Records by a key of theirs, in order; without their inputs.
-    pub(super) async fn records(&self, shard: u16, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Record>>> {
+    pub(super) async fn records(&self, shard: u16, keys: Vec<Vec<u8>>) -> Result<Vec<Result<Option<Record>>>> {
         let script = &self.scripts.read;
         let answer = self.one(Ask { shard, script, keys, args: vec![b"1".to_vec()], need: Need::Done }).await?;
         let each = answers::list(answer)?
             .into_iter()
             .map(|one| Ok(read_record(answers::list(one)?)?.map(|(record, _)| record)));
-        each.collect()
+        Ok(each.collect())
     }
 
     pub(super) async fn record(&self, owner: &Owner, shard: u16, key: Vec<u8>) -> Result<Option<Record>> {
-        let found = self.records(shard, vec![key]).await?.into_iter().next().flatten();
+        let found = self.records(shard, vec![key]).await?.into_iter().next().transpose()?.flatten();
         Ok(found.filter(|record| owner.owns(record)))
     }
 
@@ -82,7 +82,10 @@ impl RedisStore {
         let mut found = Vec::new();
         for answer in those_that_answered(futures::future::join_all(calls).await)? {
             for value in answers::list(answer)? {
-                found.push(codec::read_delivery(&answers::bytes(value)?)?.delivery);
+                let [id, value] = answers::parts(value)?;
+                let id = DeliveryId(codec::key_of(&answers::bytes(id)?)?);
+                let read = codec::read_delivery(&answers::bytes(value)?);
+                found.extend(self.readable(id, read).map(|read| read.delivery));
             }
         }
         found.sort_by_key(|one| one.receipt_until);

@@ -102,7 +102,8 @@ impl RedisStore {
         let mut all = vec![None; chunk.len()];
         for records in futures::future::try_join_all(calls).await? {
             for (place, record) in records {
-                all[place] = record;
+                // One that cannot be read is told of by whoever works on it.
+                all[place] = record.unwrap_or_default();
             }
         }
         Ok(all)

@@ -1,7 +1,7 @@
 //! What this node knows of a shard: how far it has come, and what may be due there.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,9 @@ impl Default for Lanes {
 /// How long nothing having been said means that nothing has changed.
 const BELIEVED: Duration = Duration::from_secs(1);
 
+/// For how many seconds a shard is left alone that gave no answer once, twice and so on.
+const SILENT: [u64; 3] = [1, 2, 4];
+
 /// At the end of an era's name it makes it that of no shard.
 pub const DOUBTED: &str = "!";
 
@@ -67,6 +70,8 @@ pub struct Shard {
     /// Of the servers that it was last asked at.
     generation: AtomicU64,
     paused: Mutex<Boot>,
+    /// How often in a row it gave no answer.
+    silent: AtomicUsize,
     lanes: Mutex<Lanes>,
     /// Others are to take what is due here, unless it waits for long.
     left_to_others: AtomicBool,
@@ -105,6 +110,17 @@ impl Shard {
     pub fn pause(&self, until: Boot) {
         let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         *paused = until.max(*paused);
+    }
+
+    /// It gave no answer while others did: it is left alone for a while, longer each time. Every look at a
+    /// frozen server costs all others a wait.
+    pub fn leave_alone(&self, now: Boot) {
+        let times = self.silent.fetch_add(1, Ordering::SeqCst).min(SILENT.len() - 1);
+        self.pause(now + Duration::from_secs(SILENT[times]));
+    }
+
+    pub fn answered(&self) {
+        self.silent.store(0, Ordering::Relaxed);
     }
 
     #[must_use]

@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use belfry_domain::UnixMs;
+use belfry_domain::{DeliveryId, UnixMs};
 use redis::Value;
 use thiserror::Error;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::accept::{self, Doors};
 use super::answers;
 use super::codec::{Result, corrupt};
 use super::keys::Names;
-use super::link::{Call, Link, Need, Trouble, Wake, wakes};
+use super::link::{Call, Link, Need, Wake, wakes};
 use super::mend;
 use super::presence::is_skewed;
 use super::script::Script;
@@ -26,6 +26,9 @@ use crate::store::due::DueSignal;
 
 /// Version of the layout that the scripts write. Another is refused.
 const LAYOUT: u64 = 2;
+
+/// So many unreadable deliveries are told of; whoever has read that many looks for himself.
+const UNREADABLE: usize = 256;
 
 /// Questions of the latest claims: a repeat of one of them looks for what it was given.
 const ASKED: usize = 256;
@@ -77,9 +80,14 @@ pub struct RedisStore {
     pub(super) tasks: Mutex<JoinSet<()>>,
     pub(super) this: Weak<Self>,
     pub(super) watch: Arc<dyn StoreWatch>,
-    /// The two clocks were found too far apart, and that was told.
+    /// Drawn anew by every node.
     mark: u64,
+    /// The two clocks were found too far apart, and that was told.
     skewed: AtomicBool,
+    /// Says that this node is there, until it leaves.
+    pub(super) staying: Mutex<Option<AbortHandle>>,
+    /// Which unreadable deliveries have been told of.
+    unreadable: Mutex<BTreeSet<DeliveryId>>,
 }
 
 /// How far a node has seen a shard come.
@@ -133,6 +141,8 @@ impl RedisStore {
             watch,
             mark,
             skewed: AtomicBool::new(false),
+            staying: Mutex::default(),
+            unreadable: Mutex::default(),
         });
         let mut tasks = store.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for (shard, parts) in (0..).zip(parts) {
@@ -191,7 +201,7 @@ impl RedisStore {
             call.args[1] = seen.era.into_bytes();
             answer = self.link.attempt(&call).await;
         }
-        let mut answer = answers::list(answer.map_err(|trouble| unavailable(ask.script, trouble))?)?;
+        let mut answer = answers::list(answer.map_err(|trouble| self.link.explain(&call, &trouble))?)?;
         if answer.is_empty() {
             return Err(corrupt("an answer"));
         }
@@ -223,6 +233,20 @@ impl RedisStore {
             StoreClock::Server => b"-1".to_vec(),
             StoreClock::Own(clock) => signed(clock.now().0),
         }
+    }
+
+    /// What was read, where it can be: a record that cannot must not hold up those that were read with it.
+    /// It stays as it is, and is told of once.
+    pub(super) fn readable<T>(&self, id: DeliveryId, read: Result<T>) -> Option<T> {
+        let problem = match read {
+            Ok(read) => return Some(read),
+            Err(problem) => problem,
+        };
+        let mut told = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < UNREADABLE && told.insert(id) {
+            self.watch.tell(StoreNews::Unreadable { delivery: id, what: problem.to_string() });
+        }
+        None
     }
 
     /// Something may be due in a shard.
@@ -286,13 +310,6 @@ pub(super) fn those_that_answered<T>(answers: Vec<Result<T>>) -> Result<Vec<T>> 
         Some(error) if said.is_empty() => Err(error),
         _ => Ok(said),
     }
-}
-
-fn unavailable(script: &Script, trouble: Trouble) -> StoreError {
-    StoreError::Unavailable(match trouble {
-        Trouble::Ours(text) => text,
-        other => format!("{}: {other}", script.name),
-    })
 }
 
 pub(super) fn decimal(number: impl Into<u64>) -> Vec<u8> {

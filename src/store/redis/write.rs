@@ -52,7 +52,7 @@ impl RedisStore {
         };
         let answers = self.each(&self.scripts.spend, batch.iter().map(item).collect(), Need::Durable).await?;
         let each = batch.iter().zip(answers).map(|(one, answer)| {
-            let written = written(answer)?;
+            let written = self.written(one.id, answer)?;
             match written {
                 Written::Done => self.memory(one.id).spent(one.id, one.token, one.rev + 1),
                 Written::Stale | Written::Gone => self.memory(one.id).lost(one.id, one.token),
@@ -86,7 +86,7 @@ impl RedisStore {
         let answers = answers?;
         let now = self.clock.now();
         let each = batch.iter().zip(settled).zip(answers).map(|((one, settled), answer)| {
-            let written = written(answer)?;
+            let written = self.written(settled.id, answer)?;
             let memory = self.memory(settled.id);
             match written {
                 Written::Done => memory.settled(now, settled, matches!(one.next.state, State::Sending { .. })),
@@ -117,10 +117,14 @@ impl RedisStore {
         let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
             Some(Value::BulkString(value)) => {
                 // After a lost reply the same write finds itself stored already.
-                let stored = codec::read_delivery(&value)?.delivery;
-                Ok(if stored == *next { Written::Done } else { Written::Moved(Box::new(stored)) })
+                let stored = self.readable(next.id, codec::read_delivery(&value)).map(|read| read.delivery);
+                Ok(match stored {
+                    Some(stored) if stored == *next => Written::Done,
+                    Some(stored) => Written::Moved(Box::new(stored)),
+                    None => Written::Gone,
+                })
             }
-            other => written(other),
+            other => self.written(next.id, other),
         });
         each.collect()
     }
@@ -140,11 +144,12 @@ impl RedisStore {
         let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
             Some(Value::Array(stale)) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
-                let stored = codec::read_delivery(&answers::bytes(stored)?)?.delivery;
+                let read = codec::read_delivery(&answers::bytes(stored)?);
                 // The reply to the same reclaim was lost, or it was settled.
-                Ok(if stored == one.next { Written::Done } else { Written::Stale })
+                let same = self.readable(one.next.id, read).is_some_and(|stored| stored.delivery == one.next);
+                Ok(if same { Written::Done } else { Written::Stale })
             }
-            other => written(other),
+            other => self.written(one.next.id, other),
         });
         each.collect()
     }
@@ -207,23 +212,26 @@ impl RedisStore {
         Ok(all)
     }
 
+    fn written(&self, id: DeliveryId, answer: Option<Value>) -> Result<Written> {
+        let Some(answer) = answer else { return Ok(Written::Away) };
+        match answer {
+            Value::Int(1) => Ok(Written::Done),
+            Value::Int(2) => Ok(Written::Stale),
+            Value::Int(3) => Ok(Written::Gone),
+            Value::BulkString(value) => {
+                let moved = self.readable(id, codec::read_delivery(&value));
+                Ok(moved.map_or(Written::Gone, |read| Written::Moved(Box::new(read.delivery))))
+            }
+            _ => Err(corrupt("an answer")),
+        }
+    }
+
     fn wake_for<'a>(&self, written: impl Iterator<Item = &'a Delivery>) {
         let mut shards: Vec<u16> =
             written.filter(|next| next.state.waiting()).map(|next| self.names.shard_of(&next.id.0)).collect();
         shards.sort_unstable();
         shards.dedup();
         shards.into_iter().for_each(|shard| self.woken(shard));
-    }
-}
-
-fn written(answer: Option<Value>) -> Result<Written> {
-    let Some(answer) = answer else { return Ok(Written::Away) };
-    match answer {
-        Value::Int(1) => Ok(Written::Done),
-        Value::Int(2) => Ok(Written::Stale),
-        Value::Int(3) => Ok(Written::Gone),
-        Value::BulkString(value) => Ok(Written::Moved(Box::new(codec::read_delivery(&value)?.delivery))),
-        _ => Err(corrupt("an answer")),
     }
 }
 

@@ -52,6 +52,7 @@ impl Taken {
             inputs: self.inputs,
             token: self.token,
             newest_version: self.newest_version,
+            newest_away: false,
         })
     }
 }

@@ -11,6 +11,8 @@ use crate::ports::deliveries::MOST_ITEMS;
 use crate::ports::holds::HeldPage;
 
 const HOLD: &str = "hold";
+/// The moment that was released last.
+const FREED: &str = "hold_freed";
 
 /// How far a reading of what is held has come: lane, part of it, and within that the last one read.
 #[derive(Clone, Copy)]
@@ -39,15 +41,19 @@ impl Core {
     /// # Errors
     /// [`crate::ports::StoreError`]; so for every verb here.
     pub fn put_hold(&mut self, at: UnixMs) -> Result<UnixMs> {
-        self.conn.prepare_cached(sql::ADD_META)?.execute(params![HOLD, at.0])?;
+        let first = self.number(FREED)?.map_or(at.0, |freed| at.0.max(freed + 1));
+        self.conn.prepare_cached(sql::ADD_META)?.execute(params![HOLD, first])?;
         Ok(self.number(HOLD)?.map_or(at, rows::at))
     }
 
     /// # Errors
     /// As [`Core::put_hold`].
     pub fn release_hold(&mut self, at: UnixMs) -> Result<()> {
-        // What was held may be claimed at once.
-        self.due |= self.conn.prepare_cached(sql::DROP_META)?.execute(params![HOLD, at.0])? > 0;
+        if self.conn.prepare_cached(sql::DROP_META)?.execute(params![HOLD, at.0])? > 0 {
+            self.put_number(FREED, at.0)?;
+            // What was held may be claimed at once.
+            self.due = true;
+        }
         Ok(())
     }
 }

@@ -122,3 +122,26 @@ async fn a_newer_server_is_waited_for_with_one_fsync_a_second() {
     server.start_again();
     assert_eq!(server.ask::<usize>(&["SCARD", "test:{s}:set"]), 300);
 }
+
+/// The connection stays open, and nobody asks whether the server is ready.
+#[tokio::test]
+async fn a_server_that_is_set_to_be_less_durable_is_found_out_under_way() {
+    let server = Server::start(Options::default().with("appendonly yes").with("appendfsync always"));
+    let calls = Calls::new(Link::open(settings(&server.url(), Durability::Fsync)).await.unwrap(), "s");
+    calls.add("before", Need::Durable).await.unwrap();
+    let () = server.ask(&["CONFIG", "SET", "appendfsync", "everysec"]);
+    let mut number = 0;
+    let mut add = || {
+        number += 1;
+        format!("n{number}")
+    };
+    let error = loop {
+        if let Err(error) = calls.add(&add(), Need::Durable).await {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("needs appendfsync always"), "{error}");
+    assert!(calls.add(&add(), Need::Durable).await.is_err(), "it stays refused");
+    let () = server.ask(&["CONFIG", "SET", "appendfsync", "always"]);
+    until_ok(PATIENCE, async || calls.add("after", Need::Durable).await).await;
+}

@@ -143,3 +143,25 @@ fn a_start_that_is_to_hold_waits_for_the_shard_that_is_away() {
     });
     assert!(site.log().contains("held_after_restore"), "{}", site.log());
 }
+
+/// A node that starts while a hold is released may still bring it to shards that have let go of it.
+#[tokio::test]
+async fn what_was_released_is_not_held_again_by_a_node_that_was_late() {
+    let (server, clock) = (Server::plain(), ManualClock::new());
+    let one = node(&server.url(), 2, &clock);
+    one.create(intent(&one, "k")).await;
+    let at = one.store.hold(one.now()).await.unwrap();
+    one.store.release(at).await.unwrap();
+    // As the late node saw it: its start puts it into all shards, and finds no word of its release.
+    let _: i64 = server.ask(&["HSET", "belfry:{i}:install", "hold", &at.0.to_string()]);
+    let late = store(&server.url(), 2, &clock);
+    late.prepare().await.unwrap();
+    assert_eq!(one.store.standing().await.unwrap(), None);
+    assert_eq!(claimed(&one, 1).await, 1);
+    // A further restore is held by a moment of its own, also where the clock has gone back.
+    one.store.release(at).await.unwrap();
+    clock.step(-5_000);
+    let again = one.store.hold(one.now()).await.unwrap();
+    assert_eq!(again.0, at.0 + 1);
+    assert_eq!(one.store.standing().await.unwrap(), Some(again));
+}

@@ -220,17 +220,3 @@ async fn a_password_is_used_and_a_wrong_one_is_named_without_being_shown() {
     let error = Calls::to(&server.url(), "s").add("one", Need::Done).await.unwrap_err().to_string();
     assert!(error.contains("store.redis.password_file"), "{error}");
 }
-
-/// What docs/configuration.md asks for, and no more.
-#[tokio::test]
-async fn the_documented_permissions_are_enough() {
-    let server = Server::start(Options::default().with("appendonly yes").with("appendfsync always"));
-    let words = "ACL SETUSER belfry reset on >word ~test:* ~belfry:* &belfry:* +@read +@write +@scripting +@pubsub \
-                 +@connection +role +info +config|get +command|info +wait";
-    let () = server.ask(&words.split_whitespace().collect::<Vec<_>>());
-    let url = format!("redis://belfry:word@{}", server.address());
-    let calls = Calls::new(Link::open(settings(&url, Durability::Fsync)).await.unwrap(), "s");
-    calls.add("one", Need::Durable).await.unwrap();
-    calls.link.settled().await.unwrap();
-    assert_eq!(calls.link.check().await, []);
-}

@@ -12,10 +12,12 @@ mod index;
 mod link;
 mod mend;
 mod partial;
+mod rights;
 pub(crate) mod sentinel;
 pub(crate) mod server;
 mod shared;
 mod start;
+mod unreadable;
 pub(crate) mod valkey;
 
 pub use server::Server;

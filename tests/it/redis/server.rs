@@ -197,6 +197,13 @@ impl Server {
         self.try_ask(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
+    /// Where words are no text.
+    pub fn ask_bytes<T: FromRedisValue>(&self, words: &[&[u8]]) -> T {
+        let mut command = redis::Cmd::new();
+        command.arg(words);
+        command.query(&mut self.try_connection().unwrap()).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
     pub fn try_ask<T: FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);

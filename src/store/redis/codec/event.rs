@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use belfry_domain::delivery::StateName;
+use belfry_domain::delivery::{DeferWhy, ParkWhy, StateName};
 use belfry_domain::timeline::{ClaimMark, Entry, Happened};
 use belfry_domain::{State, UnixMs};
 use minicbor::{Decode, Encode};
 
-use super::stored::{StoredWhy, named};
+use super::stored::StoredWhy;
 use super::{Result, corrupt};
 
 /// An entry of the timeline: what it is, and of all that one can say what this one does.
@@ -99,36 +99,37 @@ impl<'a> Event<'a> {
         }
     }
 
-    pub fn read(self) -> Result<Entry> {
+    /// `None`: a newer version's.
+    pub fn read(self) -> Option<Entry> {
         let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let name = self.name.unwrap_or_default();
         let (by, text) = (owned(self.by), owned(self.text));
         let claim = || ClaimMark { worker: owned(self.worker), fence: self.fence.unwrap_or_default() };
-        let why = || self.why.as_ref().ok_or_else(|| corrupt("an entry"))?.read();
+        let why = || Some(self.why.as_ref()?.read());
         let (send, yes) = (self.send.unwrap_or_default(), self.yes.unwrap_or_default());
         let happened = match self.what {
-            RECEIVED => Happened::Received { via: named(name)? },
+            RECEIVED => Happened::Received { via: name.parse().ok()? },
             ATTEMPT => Happened::Attempt {
                 send,
                 attempt: self.attempt.unwrap_or_default(),
                 claim: claim(),
-                outcome: named(name)?,
+                outcome: name.parse().ok()?,
                 why: why()?,
                 took: Duration::from_millis(self.took.unwrap_or_default()),
             },
             LAPSED => Happened::Lapsed { claim: claim(), may_have_sent: yes },
-            STALE_REPORT => Happened::StaleReport { claim: claim(), outcome: named(name)?, why: why()? },
-            DEFERRED => Happened::Deferred { until: UnixMs(self.until.unwrap_or_default()), why: named(name)? },
+            STALE_REPORT => Happened::StaleReport { claim: claim(), outcome: name.parse().ok()?, why: why()? },
+            DEFERRED => Happened::Deferred { until: UnixMs(self.until.unwrap_or_default()), why: name.parse().ok()? },
             LOOKED_UP => Happened::LookedUp { found: yes },
             STOP_ASKED => Happened::StopAsked { by, why: text },
-            RECEIPT => Happened::Receipt { kind: named(name)? },
+            RECEIPT => Happened::Receipt { kind: name.parse().ok()? },
             REDRIVEN => Happened::Redriven { by },
             SENT_AGAIN => Happened::SentAgain { by, send },
-            RESOLVED => Happened::Resolved { by, to: named(name)?, why: text },
-            ENDED => Happened::Ended { state: named(name)? },
-            _ => return Err(corrupt("an entry")),
+            RESOLVED => Happened::Resolved { by, to: name.parse().ok()?, why: text },
+            ENDED => Happened::Ended { state: name.parse().ok()? },
+            _ => return None,
         };
-        Ok(Entry { at: UnixMs(self.at), happened })
+        Some(Entry { at: UnixMs(self.at), happened })
     }
 }
 
@@ -139,7 +140,8 @@ pub fn state_of(name: StateName, fence: u64, until: Option<i64>, why: Option<&st
     Ok(match name {
         StateName::Scheduled => State::Scheduled { until: until()? },
         StateName::Queued => State::Queued,
-        StateName::Deferred => State::Deferred { until: until()?, why: named(why)? },
+        // Whatever a newer version waits for, it is over then; and what it parked, a person has to see.
+        StateName::Deferred => State::Deferred { until: until()?, why: why.parse().unwrap_or(DeferWhy::Retry) },
         StateName::Sending => State::Sending { fence },
         StateName::Accepted => State::Accepted,
         StateName::Delivered => State::Delivered,
@@ -150,6 +152,6 @@ pub fn state_of(name: StateName, fence: u64, until: Option<i64>, why: Option<&st
         StateName::Cancelled => State::Cancelled,
         StateName::Superseded => State::Superseded,
         StateName::Unknown => State::Unknown,
-        StateName::Parked => State::Parked { why: named(why)? },
+        StateName::Parked => State::Parked { why: why.parse().unwrap_or(ParkWhy::UnrecognisedAnswer) },
     })
 }

@@ -31,17 +31,27 @@ impl<'b, C> Decode<'b, C> for Hex<'b> {
 
 /// The bytes of lower-case hex digits, where there are no more than `room` has.
 pub fn digits<'a>(text: &str, room: &'a mut [u8; 32]) -> Option<&'a [u8]> {
-    let half = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
     let length = text.len() / 2;
     if !text.len().is_multiple_of(2) || length > room.len() {
         return None;
     }
     for (byte, pair) in room.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = half(pair[0])? << 4 | half(pair[1])?;
+        *byte = of_pair(pair)?;
     }
     Some(&room[..length])
+}
+
+/// As [`digits`], however many.
+pub fn all_digits(text: &str) -> Option<Vec<u8>> {
+    let even = text.len().is_multiple_of(2);
+    even.then(|| text.as_bytes().chunks_exact(2).map(of_pair).collect())?
+}
+
+fn of_pair(pair: &[u8]) -> Option<u8> {
+    let half = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    Some(half(pair[0])? << 4 | half(pair[1])?)
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use belfry_domain::action::{Action, Asked};
 use belfry_domain::delivery::{ByHand, Stop};
-use belfry_domain::outcome::Why;
+use belfry_domain::outcome::{Why, WhyCode};
+use belfry_domain::timeline::Timeline;
 use belfry_domain::{Delivery, Key, NotificationId, State, UnixMs};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
@@ -234,14 +235,19 @@ pub fn read_delivery(body: &[u8], head: InHead) -> Result<Delivery> {
         content_hash: it.content_hash.0.into_owned(),
         address_mask: it.address_mask.to_owned(),
         address_hash: it.address_hash.0.into_owned(),
-        last: it.last.map(|why| why.read()).transpose()?,
+        last: it.last.map(|why| why.read()),
         resolved: it.resolved.map(|hand| ByHand { by: hand.by.to_owned(), why: hand.why.to_owned() }),
         actions: it.actions.unwrap_or_default().into_iter().map(StoredAction::read).collect::<Result<_>>()?,
-        timeline: belfry_domain::timeline::Timeline {
-            entries: it.timeline.into_iter().map(Event::read).collect::<Result<_>>()?,
-            left_out: it.left_out.unwrap_or_default(),
-        },
+        timeline: timeline(it.timeline, it.left_out.unwrap_or_default()),
     })
+}
+
+/// Entries that a newer version has are left out, and counted.
+fn timeline(events: Vec<Event<'_>>, left_out: u32) -> Timeline {
+    let count = events.len();
+    let entries: Vec<_> = events.into_iter().filter_map(Event::read).collect();
+    let strange = u32::try_from(count - entries.len()).unwrap_or(u32::MAX);
+    Timeline { entries, left_out: left_out.saturating_add(strange) }
 }
 
 impl<'a> StoredWhy<'a> {
@@ -249,8 +255,10 @@ impl<'a> StoredWhy<'a> {
         Self { code: why.code.name(), answer: why.answer.as_deref() }
     }
 
-    pub fn read(&self) -> Result<Why> {
-        Ok(Why { code: named(self.code)?, answer: self.answer.map(str::to_owned) })
+    /// A code of a newer version's is one that this one does not know.
+    pub fn read(&self) -> Why {
+        let code = self.code.parse().unwrap_or(WhyCode::Unrecognised);
+        Why { code, answer: self.answer.map(str::to_owned) }
     }
 }
 

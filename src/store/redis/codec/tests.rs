@@ -237,3 +237,34 @@ fn what_a_newer_version_adds_is_passed_over() {
     let read = read_delivery(&[&[0; D_GIVEN][..], &value[..before], &newer].concat()).unwrap().delivery;
     assert_eq!(read, *delivery);
 }
+
+/// Side by side with a newer version: what it says that this one does not know keeps nothing from being read.
+#[test]
+fn kinds_reasons_and_codes_of_a_newer_version_are_passed_over() {
+    let mut delivery = intent().deliveries.remove(0);
+    let at = delivery.created_at;
+    let why = Why::new(WhyCode::RateLimited);
+    delivery.timeline.push(at, Happened::LookedUp { found: true });
+    delivery.timeline.push(at, Happened::Redriven { by: "key \"night\"".into() });
+    delivery.last = Some(why.clone());
+    delivery.state = State::Parked { why: ParkWhy::Drift };
+    let mut value = NewDelivery::of(&delivery, 0, None).unwrap().value;
+    let replace = |value: &mut Vec<u8>, from: &[u8], to: &[u8]| {
+        assert_eq!(from.len(), to.len());
+        let at = value.windows(from.len()).position(|part| part == from).unwrap();
+        value[at..at + to.len()].copy_from_slice(to);
+    };
+    replace(&mut value, b"rate_limited", b"rate_by_moon");
+    replace(&mut value, b"drift", b"storm");
+    // The kind of an entry is what its number 1 says: looked up, and then one that nobody knows yet.
+    replace(&mut value, &[0x01, 0x05], &[0x01, 0x17]);
+    let read = read_delivery(&[&[0; D_GIVEN][..], &value].concat()).unwrap().delivery;
+    assert_eq!(read.last.unwrap().code, WhyCode::Unrecognised);
+    assert_eq!(read.state, State::Parked { why: ParkWhy::UnrecognisedAnswer });
+    let entries: Vec<_> = read.timeline.entries.iter().map(|entry| entry.happened.clone()).collect();
+    assert_eq!(
+        entries,
+        [delivery.timeline.entries[0].happened.clone(), Happened::Redriven { by: "key \"night\"".into() }]
+    );
+    assert_eq!(read.timeline.left_out, 1);
+}

@@ -93,7 +93,7 @@ const CODES: [(&str, Trouble); 16] = [
 ];
 
 /// What a script's error says in words instead of a code.
-const PHRASES: [(&str, Trouble); 11] = [
+const PHRASES: [(&str, Trouble); 15] = [
     // A script that reaches for a key which has moved under it.
     ("non local key in a cluster node", Trouble::TryAgain),
     ("while the cluster is down", Trouble::ClusterDown),
@@ -105,6 +105,16 @@ const PHRASES: [(&str, Trouble); 11] = [
     ("number of clients + cluster connections reached", Trouble::TooManyClients),
     ("Write commands are not allowed from read only scripts", Trouble::ReadOnly),
     ("can not run it when used memory", Trouble::OutOfMemory),
+    ("DB index is out of range", Trouble::Unfit("it has no database of the number that store.redis.url names")),
+    ("SELECT is not allowed in cluster mode", Trouble::Unfit("a Cluster has no database but 0: see store.redis.url")),
+    (
+        "This instance has cluster support disabled",
+        Trouble::Unfit("it is no Cluster: write redis:// or redis+sentinel:// in store.redis.url"),
+    ),
+    (
+        "unknown command 'EVALSHA'",
+        Trouble::Unfit("it runs no scripts; where it is a sentinel, write redis+sentinel:// in store.redis.url"),
+    ),
     ("AUTH <password> called without any password", Trouble::WrongPassword),
 ];
 

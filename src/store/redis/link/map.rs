@@ -32,7 +32,8 @@ pub const NOBODY: u16 = u16::MAX;
 
 impl Known {
     /// Who has `key`.
-    fn holder(&self, key: &[u8]) -> Option<Arc<Node>> {
+    #[must_use]
+    pub fn holder(&self, key: &[u8]) -> Option<Arc<Node>> {
         let place = match &self.slots {
             None => 0,
             Some(slots) => *slots.get(usize::from(slot_of(key)))?,

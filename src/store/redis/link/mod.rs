@@ -152,10 +152,26 @@ impl Link {
     /// # Errors
     /// [`StoreError::Unavailable`]: it may have run all the same.
     pub async fn run(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        self.attempt(&call).await.map_err(|trouble| match trouble {
-            Trouble::Ours(text) => StoreError::Unavailable(text),
-            other => StoreError::Unavailable(format!("{}: {other}", call.script.name)),
-        })
+        self.attempt(&call).await.map_err(|trouble| self.explain(&call, &trouble))
+    }
+
+    /// For who looks after the servers: which one it was, and what is wrong.
+    #[must_use]
+    pub fn explain(&self, call: &Call<'_>, trouble: &Trouble) -> StoreError {
+        let key = call.keys.first().map_or(&[][..], Vec::as_slice);
+        let target = &self.map.settings.target;
+        let place = match self.map.known().holder(key) {
+            Some(node) => node.server.address.to_string(),
+            None => target.topology.to_string(),
+        };
+        let what = match trouble {
+            Trouble::Moved { .. } if matches!(target.topology, Topology::Single(_)) => {
+                "it is part of a Cluster: write redis+cluster:// in store.redis.url".to_owned()
+            }
+            Trouble::Cut | Trouble::Late if target.tls => format!("{trouble}; does it speak TLS there?"),
+            other => other.to_string(),
+        };
+        StoreError::Unavailable(format!("Redis at {place}: {what}"))
     }
 
     /// As [`Self::run`], with what went wrong as a value.

@@ -15,6 +15,8 @@ use super::{Call, Need};
 
 /// Connecting, login and role included: leaves a call the time to run.
 const CONNECT: Duration = Duration::from_millis(800);
+/// How long what a server is set to may have been otherwise unnoticed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How this server makes durable what it has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub struct Node {
     plain: Lane,
     durable: Lane,
     batches: Batches,
+    looked: Mutex<Option<Instant>>,
 }
 
 impl Lane {
@@ -171,7 +174,7 @@ impl Node {
     pub fn new(server: Server) -> Self {
         let server = Arc::new(server);
         let batches = Batches::new(server.clone());
-        Self { server, plain: Lane::default(), durable: Lane::default(), batches }
+        Self { server, plain: Lane::default(), durable: Lane::default(), batches, looked: Mutex::default() }
     }
 
     /// # Errors
@@ -219,8 +222,30 @@ impl Node {
         match self.server.durability {
             Durability::Replicas(number) => Ok(Way::Replicas(number)),
             Durability::Ack => Ok(Way::ByItself),
-            Durability::Fsync => Ok(self.durable.open(&self.server, until).await?.way),
+            Durability::Fsync => {
+                let open = self.durable.open(&self.server, until).await?;
+                if open.way != Way::ByItself || !self.is_to_look() {
+                    return Ok(open.way);
+                }
+                // What the server is set to may change under an open connection, and nothing would say so.
+                let way = disk_way(&open.connection, until).await;
+                if way != Ok(open.way) {
+                    self.durable.leave(&open.connection);
+                }
+                way
+            }
         }
+    }
+
+    /// Whether the settings of a server that is trusted to be durable by itself are to be read again.
+    fn is_to_look(&self) -> bool {
+        let now = Instant::now();
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = looked.is_none_or(|at| now.saturating_duration_since(at) >= LOOK_AGAIN);
+        if due {
+            *looked = Some(now);
+        }
+        due
     }
 
     async fn ask_on(&self, lane: &Lane, command: Cmd, until: Instant) -> Result<Value, Trouble> {

@@ -154,6 +154,17 @@ pub enum Topology {
     Cluster(Vec<Address>),
 }
 
+impl fmt::Display for Topology {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = |addresses: &[Address]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Single(address) => address.fmt(out),
+            Self::Sentinel { sentinels, primary } => write!(out, "{primary} (sentinels {})", all(sentinels)),
+            Self::Cluster(seeds) => write!(out, "the Cluster of {}", all(seeds)),
+        }
+    }
+}
+
 #[derive(Clone, Default)]
 pub struct Login {
     pub user: Option<String>,

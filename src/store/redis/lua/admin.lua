@@ -66,9 +66,10 @@ local function purge_templates()
   return 1
 end
 
--- Whoever comes first says since when.
+-- Whoever comes first says since when; after what was released last, which no shard takes again.
 local function put_hold()
-  call('HSETNX', KEYS[1], 'hold', ARGV[2])
+  local freed = tonumber(call('HGET', KEYS[1], 'freed') or '-1')
+  call('HSETNX', KEYS[1], 'hold', string.format('%d', math.max(tonumber(ARGV[2]), freed + 1)))
   return call('HGET', KEYS[1], 'hold')
 end
 
@@ -77,7 +78,10 @@ local function hold()
 end
 
 local function drop_hold()
-  if call('HGET', KEYS[1], 'hold') == ARGV[2] then call('HDEL', KEYS[1], 'hold') end
+  if call('HGET', KEYS[1], 'hold') == ARGV[2] then
+    call('HDEL', KEYS[1], 'hold')
+    call('HSET', KEYS[1], 'freed', ARGV[2])
+  end
   return 1
 end
 

@@ -38,10 +38,13 @@ local function claim_again()
   return #found > 0
 end
 
+-- Returns 1, or 0 where the delivery is gone (somebody deletes keys, or evicts them): its place in the queue
+-- goes with what was taken, or it would stop all that stands behind it.
 local function take_one(member)
   local id = sub(member, 9)
   local key = root .. 'd' .. id
   local raw = call('GET', key)
+  if not raw or #raw < D_SIZE then return 0 end
   local flags, rev, fence = byte(raw, 25), six(raw, 32) + 1, math.max(six(raw, 38), lowest) + 1
   if has(flags, HELD_ALONE) then flags = flags - HELD_ALONE end
   if side == 'a' then flags = flags + HELD_ALONE end
@@ -50,6 +53,7 @@ local function take_one(member)
     char(SENDING, flags) .. sub(raw, 26, 31) .. pack('>I6I6c8I6', rev, fence, nonce, lapse) .. worker)
   lease(id, lapse)
   give(id, raw, fence)
+  return 1
 end
 
 -- While there is a hold: the tenants of whom something is held and something else is due, when the first
@@ -102,9 +106,10 @@ local function head_of(lane)
   return soonest < (tonumber(head or '') or math.huge) and int(soonest) or head
 end
 
--- Takes from the fronts of the tenants' queues, in turn.
+-- Takes from the fronts of the tenants' queues, in turn. Returns how many, whose was last, and how many of
+-- them are claimed.
 local function take_in_turn(turns, most)
-  local taken, last = 0, nil
+  local taken, last, claimed = 0, nil, 0
   while taken < most and #turns > 0 do
     local share = math.ceil((most - taken) / #turns)
     local more = {}
@@ -115,8 +120,8 @@ local function take_in_turn(turns, most)
     for at = 1, share do
       for _, turn in ipairs(turns) do
         if turn.ready[at] and taken < most then
-          if bytes <= 0 then return taken, last end
-          take_one(turn.ready[at])
+          if bytes <= 0 then return taken, last, claimed end
+          claimed = claimed + take_one(turn.ready[at])
           turn.taken = turn.taken + 1
           taken, last = taken + 1, turn.tenant
         end
@@ -124,7 +129,7 @@ local function take_in_turn(turns, most)
     end
     turns = more
   end
-  return taken, last
+  return taken, last, claimed
 end
 
 local function claim_lane(lane, most)
@@ -133,7 +138,7 @@ local function claim_lane(lane, most)
   for i, tenant in ipairs(due) do
     turns[i] = { tenant = tenant, key = side .. lane .. ':' .. tenant, taken = 0 }
   end
-  local taken, last = take_in_turn({ unpack(turns) }, most)
+  local taken, last, claimed = take_in_turn({ unpack(turns) }, most)
   for _, turn in ipairs(turns) do
     -- What was taken stood at the front, or next to what is held.
     if turn.taken > 0 then
@@ -144,7 +149,7 @@ local function claim_lane(lane, most)
     end
   end
   count('w' .. lane, -taken)
-  count('s' .. lane, taken)
+  count('s' .. lane, claimed)
   return taken, several and last
 end
 

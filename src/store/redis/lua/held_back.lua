@@ -30,8 +30,10 @@ local function read(part, ring_at, tenant, score, member)
     if #found >= most or bytes <= 0 then return false end
     local one = call('ZRANGE', queue, start, start, 'WITHSCORES')
     local raw = call('GET', root .. 'd' .. sub(one[1], 9))
-    found[#found + 1] = raw
-    bytes = bytes - #raw
+    if raw then
+      found[#found + 1] = raw
+      bytes = bytes - #raw
+    end
     last = { part, ring_at, tenant, one[2], one[1] }
     start = start + 1
   end

@@ -3,6 +3,7 @@
 --   's' settled: token, rev, fixed part, lane, body
 --   'c' claimed: token, rev, worker, 1 where the call may have been made, nothing
 --   'e' accepted: nothing
+-- Revs are compared as numbers: Lua compares texts by the server's locale, where packed bytes have no order.
 -- Per item: 1 put back, 2 it was there or has gone another way, 3 the record is lost.
 local now = clock()
 local answers = {}
@@ -11,7 +12,7 @@ if lowest > tonumber(stood[3] or '0') then call('SET', root .. 'floor', ARGV[6])
 
 local function settled(key, id, raw, at)
   local token, rev, fixed = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  if sub(raw, 32, 37) >= rev then return 2 end
+  if six(raw, 32) >= six(rev, 1) then return 2 end
   put(key, id, raw, fixed, ARGV[at + 3], ARGV[at + 4], token .. rev)
   roll_up(notification_of(raw), fixed)
   return 1
@@ -21,7 +22,7 @@ end
 local function claimed(key, id, raw, at)
   local token, rev, state, flags = ARGV[at], ARGV[at + 1], byte(raw, 24), byte(raw, 25)
   local same = held_by(raw, token)
-  if sub(raw, 32, 37) >= rev or not (same or state <= WAITING) then return 2 end
+  if six(raw, 32) >= six(rev, 1) or not (same or state <= WAITING) then return 2 end
   if not same then
     local lane = lane_of(raw)
     dequeue(raw, id)

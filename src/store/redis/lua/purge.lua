@@ -1,6 +1,8 @@
--- The three ages. ARGV[6]: now; ARGV[7]: records that ended by then; ARGV[8..10]: most contents, records,
+-- The three ages. ARGV[6]: now, of which no more counts than the server's clock says: one node that is ahead
+-- would make all forget; ARGV[7]: records that ended by then; ARGV[8..10]: most contents, records,
 -- tombstones. Answers how many of each went.
-local at, ended_by = tonumber(ARGV[6]), tonumber(ARGV[7])
+local at = math.min(tonumber(ARGV[6]), clock())
+local ended_by = tonumber(ARGV[7]) - (tonumber(ARGV[6]) - at)
 local most_contents, most_records, most_tombstones = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local contents, records, tombstones = 0, 0, 0
 local MOST_SWEPT, FULL, MOST_ENTRIES = 64, 56, 2048
@@ -119,10 +121,12 @@ local function bury(nid, raw)
   for nth = 1, byte(raw, 21) do
     local id = delivery_id(raw, nth)
     local one = front(root .. 'd' .. id)
-    count_state(byte(one, 24), lane_of(one), -1)
-    if byte(one, 24) == UNKNOWN then call('ZREM', root .. 'unknown', id) end
-    if has(byte(one, 25), RECEIPT) then call('ZREM', root .. 'receipts', id) end
-    call('DEL', root .. 'd' .. id)
+    if one then
+      count_state(byte(one, 24), lane_of(one), -1)
+      if byte(one, 24) == UNKNOWN then call('ZREM', root .. 'unknown', id) end
+      if has(byte(one, 25), RECEIPT) then call('ZREM', root .. 'receipts', id) end
+      call('DEL', root .. 'd' .. id)
+    end
   end
   call('DEL', root .. 'n' .. nid)
   leave(take('>I5', raw, 8))
@@ -148,10 +152,10 @@ end
 for _, nid in ipairs(call('ZRANGEBYSCORE', root .. 'holds', '-inf', int(at), 'LIMIT', 0, most_records - records)) do
   call('ZREM', root .. 'holds', nid)
   local raw = call('GET', root .. 'n' .. nid)
-  local ended = six(raw, 15)
-  if ended <= ended_by then
+  local ended = raw and six(raw, 15)
+  if raw and ended <= ended_by then
     bury(nid, raw)
-  else
+  elseif raw then
     call('SETRANGE', root .. 'n' .. nid, 13, '\0')
     ages(raw, nid, ended, 0)
   end

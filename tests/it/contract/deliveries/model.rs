@@ -42,15 +42,18 @@ pub struct Model {
     settled: BTreeMap<DeliveryId, (Token, u64)>,
     groups: BTreeMap<String, Group>,
     hold: Option<UnixMs>,
+    /// The moment that was released last.
+    freed: Option<UnixMs>,
 }
 
 impl Model {
     pub fn hold(&mut self, at: UnixMs) -> UnixMs {
-        *self.hold.get_or_insert(at)
+        let first = self.freed.map_or(at, |freed| at.max(UnixMs(freed.0 + 1)));
+        *self.hold.get_or_insert(first)
     }
 
     pub fn release(&mut self, at: UnixMs) {
-        self.hold.take_if(|hold| *hold == at);
+        self.freed = self.hold.take_if(|hold| *hold == at).or(self.freed);
     }
 
     pub const fn standing(&self) -> Option<UnixMs> {

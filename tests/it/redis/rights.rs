@@ -1,0 +1,74 @@
+//! What a Redis user has to be allowed, and who says that a node is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belfry::machine::MachineClock;
+use belfry::ports::deliveries::PurgeAsk;
+use belfry::ports::paces::ShareAsk;
+use belfry::ports::store_news::Unwatched;
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::{Durability, Link, Need};
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+use belfry_domain::State;
+
+use super::calls::{Calls, settings};
+use super::server::{Options, PATIENCE, Server};
+use crate::contract::fixture::intent;
+use crate::contract::harness::{Harness, ManualClock};
+use crate::peers::until::until;
+
+/// What docs/configuration.md asks for, and no more.
+#[tokio::test]
+async fn the_documented_permissions_are_enough() {
+    let server = Server::start(Options::default().with("appendonly yes").with("appendfsync always"));
+    let words = "ACL SETUSER belfry reset on >word ~test:* ~belfry:* &belfry:* +@read +@write +@scripting +@pubsub \
+                 +@connection +role +info +time +config|get +command|info +wait";
+    let () = server.ask(&words.split_whitespace().collect::<Vec<_>>());
+    let url = format!("redis://belfry:word@{}", server.address());
+    let calls = Calls::new(Link::open(settings(&url, Durability::Fsync)).await.unwrap(), "s");
+    calls.add("one", Need::Durable).await.unwrap();
+    calls.link.settled().await.unwrap();
+    assert_eq!(calls.link.check().await, []);
+    // And all that the store itself does, by the server's clock.
+    let clock = ManualClock::new();
+    let clocks = Clocks { node: clock.clone(), store: StoreClock::Server };
+    let link = Link::open(settings(&url, Durability::Fsync)).await.unwrap();
+    let store = RedisStore::new(link, Names::new("belfry".into(), 2), clocks, Arc::new(Unwatched), super::mark());
+    store.prepare().await.unwrap();
+    store.leave("n").await.unwrap();
+    let h = Harness::over(store, &clock);
+    h.create(intent(&h, "k")).await;
+    let done = h.finish(1, State::Accepted).await;
+    assert_eq!(h.stored(&done).await, done);
+    h.store.probe().await.unwrap();
+    h.store.held(1).await.unwrap();
+    h.store.shares("n", 1, vec![ShareAsk { pace: "main".into(), parts: 1, using: 0 }]).await.unwrap();
+    h.store.purge(PurgeAsk { now: h.now(), keep_record: Duration::ZERO, limit: 1 }).await.unwrap();
+    h.store.release(h.store.hold(h.now()).await.unwrap()).await.unwrap();
+}
+
+/// Whoever leaves must not come back by itself while it drains: others would leave it its shards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_leaves_stays_away() {
+    let server = Server::plain();
+    let node = || {
+        let clocks = Clocks { node: Arc::new(MachineClock), store: StoreClock::Server };
+        let link = Link::to(&server.url()).unwrap();
+        RedisStore::new(link, Names::new("belfry".into(), 2), clocks, Arc::new(Unwatched), super::mark())
+    };
+    let (leaving, staying) = (node(), node());
+    leaving.join("leaving");
+    staying.join("staying");
+    let heard_of = |name: &str| server.ask::<Option<i64>>(&["ZSCORE", "belfry:{i}:nodes", name]);
+    until("both are there", PATIENCE, || {
+        (heard_of("leaving").is_some() && heard_of("staying").is_some()).then_some(())
+    });
+    leaving.leave("leaving").await.unwrap();
+    let said = heard_of("staying").unwrap();
+    // Twice as long as between two words of a node that is there.
+    until("the other has said so twice", PATIENCE, || {
+        assert_eq!(heard_of("leaving"), None);
+        (heard_of("staying").unwrap() >= said + 2_000).then_some(())
+    });
+}
