@@ -83,14 +83,22 @@ fn reserved(priority: Priority, concurrency: u16) -> u16 {
     }
 }
 
-/// How many more of `concurrency` a priority may take, where `taken` says what each has.
+/// How many more of `concurrency` a priority may take, where `taken` says what each has. What is kept from
+/// a priority is kept from all below it: whoever comes first, and is not done for long, takes nothing of it.
+/// The most urgent may take what is kept for them even where others have more than they should, because one
+/// claim asked for several of their lanes.
 pub(super) fn free(priority: Priority, concurrency: u16, taken: impl Fn(Priority) -> u16) -> u16 {
     // Below three the reserves would leave a lane nothing at all.
     let concurrency = concurrency.max(3);
-    let total: u16 = Priority::ALL.iter().map(|one| taken(*one)).sum();
-    let at_or_below: u16 = Priority::ALL.iter().filter(|one| **one >= priority).map(|one| taken(*one)).sum();
-    let own = (concurrency - reserved(priority, concurrency)).saturating_sub(at_or_below);
-    own.min(concurrency.saturating_sub(total))
+    let left = |level: Priority| {
+        let at_or_below: u16 = Priority::ALL.iter().filter(|one| **one >= level).map(|one| taken(*one)).sum();
+        (concurrency - reserved(level, concurrency)).saturating_sub(at_or_below)
+    };
+    let left = Priority::ALL.iter().filter(|level| **level <= priority).map(|level| left(*level)).min().unwrap_or(0);
+    match priority {
+        Priority::High => left.max(reserved(Priority::Normal, concurrency).saturating_sub(taken(priority))),
+        Priority::Normal | Priority::Low => left,
+    }
 }
 
 impl Permits {
@@ -170,6 +178,25 @@ mod tests {
         assert_eq!(permits.free(&high, 8), 4);
         drop(held);
         assert_eq!((permits.in_flight(), permits.free(&high, 8)), (0, 8));
+    }
+
+    #[test]
+    fn high_lanes_keep_workers_whichever_of_the_others_comes_first() {
+        let [high, normal, low] = [Priority::High, Priority::Normal, Priority::Low].map(|one| Lane::new("main", one));
+        for order in [[&normal, &low], [&low, &normal]] {
+            let permits = Permits::default();
+            let mut held = Vec::new();
+            for lane in order {
+                held.extend((0..permits.free(lane, 8)).map(|_| permits.take(lane)));
+            }
+            assert_eq!((held.len(), permits.free(&high, 8)), (6, 2), "{order:?}");
+        }
+        // One claim brought as many as each lane might have had alone.
+        let permits = Permits::default();
+        let _held: Vec<_> = [&normal; 6].into_iter().chain([&low; 4]).map(|lane| permits.take(lane)).collect();
+        assert_eq!([&high, &normal, &low].map(|lane| permits.free(lane, 8)), [2, 0, 0]);
+        let _urgent: Vec<_> = (0..2).map(|_| permits.take(&high)).collect();
+        assert_eq!(permits.free(&high, 8), 0);
     }
 
     #[test]

@@ -44,11 +44,14 @@ struct Lanes {
     /// The oldest of `heard`.
     heard_at: Boot,
     heard: HashMap<(Lane, bool), Heard>,
+    /// Since when something was due that was heard of before the last wake: a node that leaves a shard to
+    /// others must not take it for new, or it would never help where something is always woken.
+    due_before: HashMap<(Lane, bool), UnixMs>,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { woken: 0, woken_at: UnixMs(0), heard_at: Boot::ZERO, heard: HashMap::new() }
+        Self { woken: 0, woken_at: UnixMs(0), heard_at: Boot::ZERO, heard: HashMap::new(), due_before: HashMap::new() }
     }
 }
 
@@ -142,7 +145,11 @@ impl Shard {
         } else {
             lanes.woken_at = now;
         }
-        lanes.heard.clear();
+        for (lane, heard) in std::mem::take(&mut lanes.heard) {
+            if let Heard::DueAt(at) = heard {
+                lanes.due_before.insert(lane, at);
+            }
+        }
     }
 
     /// Whether this node is the one to take what comes due here. True where that has changed.
@@ -171,7 +178,10 @@ impl Shard {
         if lanes.heard.is_empty() {
             lanes.heard_at = at;
         }
-        lanes.heard.extend(heard);
+        for (lane, heard) in heard {
+            lanes.due_before.remove(&lane);
+            lanes.heard.insert(lane, heard);
+        }
     }
 
     /// A wake may have gone astray: what was heard long ago is asked again.
@@ -199,11 +209,36 @@ impl Shard {
         match self.heard(lane, alone) {
             heard if patience.is_zero() => heard,
             Heard::Nothing => {
-                let woken_at = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).woken_at;
-                Heard::DueAt(woken_at.plus(patience))
+                let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = lanes.due_before.get(&(lane.clone(), alone)).copied();
+                Heard::DueAt(before.unwrap_or(lanes.woken_at).min(lanes.woken_at).plus(patience))
             }
             Heard::DueAt(at) => Heard::DueAt(at.plus(patience)),
             Heard::Empty => Heard::Empty,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belfry_domain::Priority;
+
+    use super::*;
+
+    #[test]
+    fn a_wake_makes_nothing_new_of_what_waits_for_help() {
+        let (shard, lane) = (Shard::default(), Lane::new("main", Priority::Normal));
+        let after = |at: i64| Heard::DueAt(UnixMs(at).plus(HELP_AFTER));
+        let hear = |heard| shard.hear(shard.woken(), Boot::ZERO, vec![((lane.clone(), false), heard)]);
+        shard.prefer(false);
+        hear(Heard::DueAt(UnixMs(1_000)));
+        for wake in [1_500, 1_600] {
+            shard.wake(UnixMs(wake));
+            assert_eq!(shard.expects(&lane, false), after(1_000));
+        }
+        // It was taken meanwhile; what came by the next wake is new.
+        hear(Heard::Empty);
+        shard.wake(UnixMs(1_700));
+        assert_eq!(shard.expects(&lane, false), after(1_700));
     }
 }

@@ -21,6 +21,12 @@ pub(crate) struct Tally {
     pub extra: usize,
     /// Gone, and named as such by a node.
     pub lost: usize,
+    /// Looked at: each was acknowledged, or is there though its caller got no answer.
+    pub known: usize,
+    /// Of `extra`: of intents that go at most once, and those that no recorded outcome allows for or that are
+    /// not the same message.
+    pub doubled: usize,
+    pub unexplained: usize,
 }
 
 /// The delivery of an intent, once it has ended.
@@ -66,10 +72,19 @@ impl Tally {
         self.parked += other.parked;
         self.extra += other.extra;
         self.lost += other.lost;
+        self.known += other.known;
+        self.doubled += other.doubled;
+        self.unexplained += other.unexplained;
+    }
+
+    /// Known, and neither ended nor named as lost.
+    pub(crate) fn missing(&self) -> usize {
+        self.known - self.accepted - self.unknown - self.parked - self.lost
     }
 
     /// One that is gone from the store: what kind of repeat it may have had still holds.
     pub(crate) fn check_lost(&mut self, number: usize, sink: &Sink) {
+        self.known += 1;
         self.lost += 1;
         let effects = sink.effects(&intent(number));
         let alike = effects.iter().all(|copy| *copy == effects[0]);
@@ -82,7 +97,11 @@ impl Tally {
         let effects = sink.effects(&name);
         let state = delivery["state"].as_str().unwrap_or_default();
         let extra = effects.len().saturating_sub(1);
+        self.known += 1;
         self.extra += extra;
+        self.doubled += if at_most_once(number) { extra } else { 0 };
+        let alike = effects.iter().filter(|copy| **copy == effects[0]).count();
+        self.unexplained += extra.saturating_sub(excuses(delivery)).max(effects.len() - alike);
         assert!(extra <= excuses(delivery), "{name}: {} effects, but {delivery}", effects.len());
         for copy in &effects {
             assert_eq!((&copy.message_id, &copy.text), (&effects[0].message_id, &effects[0].text), "{name}");

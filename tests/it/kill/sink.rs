@@ -29,8 +29,8 @@ struct Seen {
     /// Intents in the order of their arrival.
     order: Vec<String>,
     held_at: Option<Phase>,
-    /// Connections that wait in a held phase.
-    waiting: usize,
+    /// Connections that wait in a held phase, by the address they came to.
+    waiting: HashMap<SocketAddr, usize>,
 }
 
 #[derive(Clone)]
@@ -41,8 +41,17 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn start() -> Self {
+        Self::listening(Arc::default())
+    }
+
+    /// The same server at an address of its own, by which to tell who came there.
+    pub(crate) fn door(&self) -> Self {
+        Self::listening(self.seen.clone())
+    }
+
+    fn listening(seen: Arc<(Mutex<Seen>, Condvar)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let sink = Self { address: listener.local_addr().unwrap(), seen: Arc::default() };
+        let sink = Self { address: listener.local_addr().unwrap(), seen };
         let accepting = sink.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -80,7 +89,12 @@ impl Sink {
 
     /// How many connections wait for a reply that is held back.
     pub(crate) fn waiting(&self) -> usize {
-        self.seen().waiting
+        self.seen().waiting.values().sum()
+    }
+
+    /// The same of this door alone.
+    pub(crate) fn waiting_here(&self) -> usize {
+        self.seen().waiting.get(&self.address).copied().unwrap_or(0)
     }
 
     pub(crate) fn let_go(&self) {
@@ -90,11 +104,11 @@ impl Sink {
 
     fn pass(&self, phase: Phase) {
         let mut seen = self.seen();
-        seen.waiting += 1;
+        *seen.waiting.entry(self.address).or_default() += 1;
         while seen.held_at == Some(phase) {
             seen = self.seen.1.wait(seen).unwrap();
         }
-        seen.waiting -= 1;
+        *seen.waiting.entry(self.address).or_default() -= 1;
     }
 
     fn serve(&self, stream: TcpStream) -> io::Result<()> {

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 
 use super::books::Books;
 use super::fleet::{Fleet, LONG, redis};
+use super::report::Row;
 use crate::kill::load::{self, Ledger, at_most_once, intent};
 use crate::kill::reconcile::Tally;
 use crate::kill::sink::{Phase, Sink};
@@ -17,7 +18,7 @@ const THREE_LEASES: Duration = Duration::from_secs(3);
 
 /// One of two is stopped with calls at `phase`, and wakes once the other has taken over; then it ends, so
 /// that nothing of it is still to come.
-fn asleep_at(phase: Phase) -> (Sink, Tally) {
+fn asleep_at(phase: Phase) -> (Sink, Tally, Row) {
     let (server, sink, ledger) = (Server::plain(), Sink::start(), Ledger::default());
     let mut fleet = Fleet::start(2, &redis(&server.url(), "ack"), sink.address);
     sink.hold(phase);
@@ -25,6 +26,7 @@ fn asleep_at(phase: Phase) -> (Sink, Tally) {
     until("calls are under way in both", LONG, || (sink.waiting() >= 10).then_some(()));
     fleet.signal(0, Signal::STOP);
     sink.let_go();
+    fleet.did("`SIGSTOP` of a node for three leases");
     pass(THREE_LEASES);
     fleet.signal(0, Signal::CONT);
     fleet.stop(0);
@@ -32,25 +34,25 @@ fn asleep_at(phase: Phase) -> (Sink, Tally) {
     assert!(lapsed > 0, "it held nothing");
     let books = Books { fleet: &fleet, ledger: &ledger, sink: &sink };
     let tally = books.reconcile(0..INTENTS);
-    books.report(&format!("asleep at {phase:?}, {lapsed} taken over"), &tally);
-    (sink, tally)
+    let row = books.report(&format!("asleep at {phase:?}, {lapsed} taken over"), &tally);
+    (sink, tally, row)
 }
 
-#[test]
-fn case_4_a_node_that_slept_before_its_calls_makes_none_when_it_wakes() {
-    let (sink, tally) = asleep_at(Phase::Greeting);
+pub fn case_4_a_node_that_slept_before_its_calls_makes_none_when_it_wakes() -> Row {
+    let (sink, tally, row) = asleep_at(Phase::Greeting);
     assert_eq!(tally.extra, 0, "{tally:?}");
     for number in (0..INTENTS).filter(|number| !at_most_once(*number)) {
         assert_eq!(sink.effects(&intent(number)).len(), 1, "{number}");
     }
+    row
 }
 
-#[test]
-fn case_4_a_node_that_slept_during_its_calls_doubles_nothing_silently() {
-    let (sink, _) = asleep_at(Phase::FinalDot);
+pub fn case_4_a_node_that_slept_during_its_calls_doubles_nothing_silently() -> Row {
+    let (sink, _, row) = asleep_at(Phase::FinalDot);
     for number in 0..INTENTS {
         // At most once: recorded as spent, and asleep before its call.
         let allowed = if at_most_once(number) { 0..=1 } else { 1..=2 };
         assert!(allowed.contains(&sink.effects(&intent(number)).len()), "{number}");
     }
+    row
 }

@@ -7,6 +7,7 @@ use std::thread;
 use serde_json::Value;
 
 use super::fleet::{Fleet, LONG};
+use super::report::Row;
 use crate::kill::http::Client;
 use crate::kill::load::{Ledger, intent};
 use crate::kill::reconcile::{Tally, ended};
@@ -75,12 +76,13 @@ impl Books<'_> {
         tally
     }
 
-    pub fn report(&self, what: &str, tally: &Tally) {
+    /// Prints what was found, and makes a row of it once nothing is under way any more.
+    pub fn report(&self, what: &str, tally: &Tally) -> Row {
         println!(
-            "{what}: {} intents, {} kills, {} effects, {} repeats, {} accepted, {} unknown, {} parked, {} lost and \
+            "{what}: {}; {} acknowledged, {} effects, {} repeats, {} accepted, {} unknown, {} parked, {} lost and \
              named; callers met {} refusals and {} cuts",
+            self.fleet.story(),
             self.ledger.accepted().len(),
-            self.fleet.kills,
             self.sink.total(),
             tally.extra,
             tally.accepted,
@@ -90,6 +92,35 @@ impl Books<'_> {
             self.ledger.refused(),
             self.ledger.cut(),
         );
+        let lost = match (tally.missing(), tally.lost) {
+            (0, 0) => "0".to_owned(),
+            (0, _) => "some, each named".to_owned(),
+            (missing, _) => missing.to_string(),
+        };
+        Row {
+            done: self.fleet.story(),
+            intents: tally.known,
+            once: 0,
+            lost,
+            doubled: tally.doubled,
+            unexplained: tally.unexplained,
+            endless: self.endless(),
+        }
+    }
+
+    /// Those that have not ended, also of such as nobody was told about. An intent that was accepted although
+    /// its caller got no answer may take a moment.
+    fn endless(&self) -> usize {
+        let mut client = self.fleet.client(self.fleet.up()[0]);
+        until("all have ended", LONG, || {
+            let mut under_way = 0;
+            for state in ["scheduled", "queued", "deferred", "sending"] {
+                let answer = client.get(&format!("/v1/notifications?state={state}&limit=100")).ok()?;
+                (answer.status == 200).then_some(())?;
+                under_way += answer.json()["data"].as_array().expect("a list").len();
+            }
+            (under_way == 0).then_some(under_way)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::books::{Books, entries, states};
 use super::fleet::{Fleet, LONG, redis};
+use super::report::Row;
 use crate::kill::http::Client;
 use crate::kill::load::{self, Ledger, intent};
 use crate::kill::reconcile::ended;
@@ -17,8 +18,7 @@ const INTENTS: usize = 40;
 const TWO_LEASES: Duration = Duration::from_secs(2);
 
 /// Nothing is started in its place: another has what it held within two leases, by its own clock.
-#[test]
-fn case_25_a_node_that_dies_is_covered_by_another_within_two_leases() {
+pub fn case_25_a_node_that_dies_is_covered_by_another_within_two_leases() -> Row {
     let (server, sink, ledger) = (Server::plain(), Sink::start(), Ledger::default());
     let mut fleet = Fleet::start(2, &redis(&server.url(), "ack"), sink.address);
     sink.hold(Phase::Greeting);
@@ -48,4 +48,5 @@ fn case_25_a_node_that_dies_is_covered_by_another_within_two_leases() {
     let books = Books { fleet: &fleet, ledger: &ledger, sink: &sink };
     let tally = books.reconcile(0..INTENTS);
     assert_eq!(tally.extra, 0, "nobody had called yet: {tally:?}");
+    books.report("a dead node", &tally)
 }

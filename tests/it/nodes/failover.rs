@@ -7,6 +7,8 @@ use rustix::process::Signal;
 
 use super::books::{Books, named_lost};
 use super::fleet::{Fleet, LONG, redis};
+use super::report::Row;
+use super::under::SENTINELS_OWN;
 use crate::kill::load::{self, Ledger};
 use crate::kill::sink::Sink;
 use crate::peers::until::until;
@@ -14,8 +16,6 @@ use crate::redis::sentinel::Sentinels;
 
 const NODES: usize = 3;
 const INTENTS: usize = 900;
-/// Sentinel's own time: until it is sure, then the vote and the promotion.
-const SENTINELS_OWN: Duration = Duration::from_secs(15);
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
 struct Failover {
@@ -39,6 +39,7 @@ impl Failover {
         until("a third is accepted", LONG, || (self.ledger.count() >= INTENTS / 3).then_some(()));
         let old = self.set.servers[0].port();
         strike(&mut self.set, &self.ledger);
+        self.fleet.did("`kill -9` of the primary");
         until("another leads", SENTINELS_OWN, || (self.set.primary_port() != old).then_some(()));
         let before = self.ledger.count();
         until("nodes answer again", BACK_WITHIN, || (self.ledger.count() > before || load.is_finished()).then_some(()));
@@ -50,19 +51,17 @@ impl Failover {
     }
 }
 
-#[test]
-fn with_a_replica_waited_for_a_primary_that_dies_takes_nothing_with_it() {
+pub fn with_a_replica_waited_for_a_primary_that_dies_takes_nothing_with_it() -> Row {
     let mut run = Failover::of("replicas:1");
     run.run(|set, _| set.servers[0].kill());
     let tally = run.books().reconcile(0..INTENTS);
-    run.books().report("failover, replicas:1", &tally);
     assert_eq!(named_lost(&run.fleet.log()).len(), 0);
+    run.books().report("failover, replicas:1", &tally)
 }
 
 /// The replicas sleep and are cut off while more is accepted, so that they lack it when one of them
 /// takes over.
-#[test]
-fn without_one_what_a_dead_primary_takes_with_it_is_named() {
+pub fn without_one_what_a_dead_primary_takes_with_it_is_named() -> Row {
     let mut run = Failover::of("ack");
     run.run(|set, ledger| {
         set.servers[1..].iter().for_each(|replica| replica.signal(Signal::STOP));
@@ -72,9 +71,10 @@ fn without_one_what_a_dead_primary_takes_with_it_is_named() {
         set.servers[0].kill();
         set.servers[1..].iter().for_each(|replica| replica.signal(Signal::CONT));
     });
+    run.fleet.did("`SIGSTOP` of its replicas before that");
     let log = run.fleet.log();
     let named = named_lost(&log);
     let tally = run.books().reconcile_but(0..INTENTS, &named);
-    run.books().report("failover, ack", &tally);
     assert!(tally.lost > 0 && log.contains("store_went_back"), "the replicas lacked something: {tally:?}");
+    run.books().report("failover, ack", &tally)
 }

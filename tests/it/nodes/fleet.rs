@@ -1,5 +1,6 @@
 //! Nodes that share one store, each with a folder of its own.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,15 +14,15 @@ use crate::kill::server::{Server, Site};
 /// How long anything about nodes may take before a test gives up.
 pub const LONG: Duration = Duration::from_secs(30);
 
-const GRACE: &str = "[engine]\nshutdown_grace = \"25s\"\n";
+pub const GRACE: &str = "[engine]\nshutdown_grace = \"25s\"\n";
 
 pub struct Fleet {
     sites: Vec<Site>,
     nodes: Vec<Option<Server>>,
     /// Where callers find them.
     pub places: Vec<Place>,
-    /// So many were killed.
-    pub kills: usize,
+    /// What was done to it, and how often.
+    done: BTreeMap<String, usize>,
 }
 
 /// The section of the configuration for a Redis.
@@ -32,11 +33,30 @@ pub fn redis(url: &str, durability: &str) -> String {
 impl Fleet {
     /// So many nodes over `store`, with mail going to `relay`.
     pub fn start(count: usize, store: &str, relay: SocketAddr) -> Self {
-        let sites: Vec<Site> = (0..count).map(|_| Site::over(store, relay, GRACE)).collect();
+        Self::at((0..count).map(|_| Site::over(store, relay, GRACE)).collect())
+    }
+
+    /// A node at each of `sites`.
+    pub fn at(sites: Vec<Site>) -> Self {
         let nodes: Vec<_> = sites.iter().map(|site| Some(site.start())).collect();
         let places: Vec<Place> =
             nodes.iter().map(|node| Arc::new(Mutex::new(node.as_ref().map(|node| node.address)))).collect();
-        Self { sites, nodes, places, kills: 0 }
+        Self { sites, nodes, places, done: BTreeMap::new() }
+    }
+
+    /// Notes for the report that this was done to it once more.
+    pub fn did(&mut self, what: &str) {
+        *self.done.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// So many nodes, and what was done to them.
+    pub fn story(&self) -> String {
+        let mut told = vec![format!("{} nodes", self.nodes.len())];
+        told.extend(self.done.iter().map(|(what, count)| match count {
+            1 => what.clone(),
+            _ => format!("{count} × {what}"),
+        }));
+        told.join("; ")
     }
 
     /// Those that run.
@@ -47,7 +67,7 @@ impl Fleet {
     /// `kill -9`; it stays down.
     pub fn kill(&mut self, at: usize) {
         self.take(at).kill();
-        self.kills += 1;
+        self.did("`kill -9` of a node");
     }
 
     /// Takes it from the callers.
@@ -66,6 +86,7 @@ impl Fleet {
     /// SIGTERM and its end, which must be a good one.
     #[track_caller]
     pub fn stop(&mut self, at: usize) {
+        self.did("SIGTERM of a node");
         let mut node = self.take(at);
         node.signal(Signal::TERM);
         assert_eq!(node.ended(LONG).code(), Some(0), "{}", self.sites[at].log());

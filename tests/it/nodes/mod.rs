@@ -3,12 +3,17 @@
 
 mod asleep;
 mod books;
+mod case_106;
 mod case_25;
+mod case_31;
 mod clocks;
 mod failover;
 mod fleet;
 mod memory;
 mod moving;
+mod report;
 mod rolling;
+mod scenarios;
 mod servers;
 mod storm;
+mod under;

@@ -7,6 +7,7 @@ use belfry::store::redis::link::slot_of;
 
 use super::books::Books;
 use super::fleet::{Fleet, LONG, redis};
+use super::report::Row;
 use crate::kill::load::{self, Ledger};
 use crate::kill::sink::Sink;
 use crate::peers::until::until;
@@ -16,10 +17,9 @@ const NODES: usize = 3;
 const INTENTS: usize = 600;
 const SHARD: u16 = 5;
 
-#[test]
-fn case_94_a_slot_that_moves_under_nodes_costs_refusals_and_nothing_else() {
+pub fn case_94_a_slot_that_moves_under_nodes_costs_refusals_and_nothing_else() -> Row {
     let (cluster, sink, ledger) = (Cluster::start(), Sink::start(), Ledger::default());
-    let fleet = Fleet::start(NODES, &redis(&cluster.url(), "ack"), sink.address);
+    let mut fleet = Fleet::start(NODES, &redis(&cluster.url(), "ack"), sink.address);
     let slot = slot_of(&Names::new("belfry".into(), 16).sequence(SHARD));
     let from = cluster.holder(slot);
     let to = (from + 1) % 3;
@@ -32,9 +32,10 @@ fn case_94_a_slot_that_moves_under_nodes_costs_refusals_and_nothing_else() {
     until("callers meet the move", LONG, || (ledger.refused() >= refused + 10).then_some(()));
     while cluster.move_keys(slot, from, to, 100) > 0 {}
     cluster.end_move(slot, from, to);
+    fleet.did("a slot moves with its keys");
     load.join().unwrap();
     let books = Books { fleet: &fleet, ledger: &ledger, sink: &sink };
     let tally = books.reconcile(0..INTENTS);
-    books.report("a moved slot", &tally);
     assert_eq!(ledger.cut(), 0, "refused, and not left without an answer");
+    books.report("a moved slot", &tally)
 }

@@ -4,6 +4,7 @@ use std::thread;
 
 use super::books::Books;
 use super::fleet::{Fleet, LONG, redis};
+use super::report::Row;
 use crate::kill::load::{self, Ledger};
 use crate::kill::sink::{Phase, Sink};
 use crate::peers::until::until;
@@ -11,8 +12,7 @@ use crate::redis::Server;
 
 const NODES: usize = 3;
 
-#[test]
-fn case_10_rolling_restarts_of_three_nodes_lose_and_double_nothing() {
+pub fn case_10_rolling_restarts_of_three_nodes_lose_and_double_nothing() -> Row {
     const ROUNDS: usize = 6;
     const PER_RESTART: usize = 60;
     const INTENTS: usize = ROUNDS * NODES * PER_RESTART;
@@ -29,13 +29,12 @@ fn case_10_rolling_restarts_of_three_nodes_lose_and_double_nothing() {
     }
     let books = Books { fleet: &fleet, ledger: &ledger, sink: &sink };
     let tally = books.reconcile(0..INTENTS);
-    books.report("rolling restarts", &tally);
     assert_eq!((tally.extra, tally.accepted), (0, INTENTS), "a graceful stop doubles nothing: {tally:?}");
+    books.report("rolling restarts", &tally)
 }
 
 /// With calls under way everywhere.
-#[test]
-fn case_76_nodes_scaled_down_to_none_and_up_again_leave_nothing_behind() {
+pub fn case_76_nodes_scaled_down_to_none_and_up_again_leave_nothing_behind() -> Row {
     const INTENTS: usize = 120;
     let (server, sink, ledger) = (Server::plain(), Sink::start(), Ledger::default());
     let mut fleet = Fleet::start(NODES, &redis(&server.url(), "ack"), sink.address);
@@ -53,5 +52,5 @@ fn case_76_nodes_scaled_down_to_none_and_up_again_leave_nothing_behind() {
     }
     let books = Books { fleet: &fleet, ledger: &ledger, sink: &sink };
     let tally = books.reconcile(0..2 * INTENTS);
-    books.report("down to none and up again", &tally);
+    books.report("down to none and up again", &tally)
 }

@@ -1,5 +1,6 @@
 //! Peers that tests talk to.
 
+pub mod guarantees;
 pub mod mail_server;
 pub mod rng;
 pub mod signal;
