@@ -27,6 +27,8 @@ use crate::ports::policy::Provider;
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
 const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
+/// Between two looks whether a claim is durable.
+const NOT_DURABLE: std::time::Duration = std::time::Duration::from_millis(200);
 /// How long after a store fault the newest version is asked for again.
 const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
@@ -108,6 +110,8 @@ impl<'a> Work<'a> {
         if self.class.at_most_once() {
             held = self.spend(held).await?;
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
+        } else if self.claim.unconfirmed && !self.confirmed().await {
+            return Some((held, Event::Released));
         }
         if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
             // Slept through the lease before anything was sent.
@@ -224,6 +228,28 @@ impl<'a> Work<'a> {
                 None
             }
             Written::Stale | Written::Gone | Written::Away => None,
+        }
+    }
+
+    /// At least once: waits until the claim outlives what the store is set to outlive. Else a failover could
+    /// take it along with the worker, and the next call would follow no unknown outcome. False where the
+    /// claim has to be given back instead.
+    async fn confirmed(&self) -> bool {
+        let mut cut_off = self.shared.cut_off.subscribe();
+        loop {
+            let durable = tokio::select! {
+                biased;
+                durable = self.shared.deps.deliveries.durable() => durable,
+                _ = cut_off.wait_for(|cut| *cut) => return false,
+            };
+            match durable {
+                Ok(()) => return true,
+                Err(why) => self.shared.deps.facts.record(&Fact::StoreUnavailable { verb: "confirm", why }),
+            }
+            if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
+                return false;
+            }
+            self.shared.pause(NOT_DURABLE).await;
         }
     }
 

@@ -263,8 +263,11 @@ fn lines(record: impl Fn()) -> Vec<serde_json::Value> {
 #[test]
 fn every_fact_is_one_line_that_names_it() {
     let recorder = recorder();
-    let written = lines(|| (0..500).for_each(|n| recorder.record(&random_fact(n))));
-    assert_eq!(written.len(), 500);
+    // Outages are told of once for each reason, which has tests of its own.
+    let all: Vec<Fact> =
+        (0..500).map(random_fact).filter(|fact| !matches!(fact, Fact::StoreUnavailable { .. })).collect();
+    let written = lines(|| all.iter().for_each(|fact| recorder.record(fact)));
+    assert_eq!(written.len(), all.len());
     assert!(written.iter().all(|line| line["fact"].is_string() && line["level"].is_string()));
     let notification = NotificationId(key(1));
     let day = Duration::from_secs(86_400);

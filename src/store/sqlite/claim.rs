@@ -53,6 +53,7 @@ impl Taken {
             token: self.token,
             newest_version: self.newest_version,
             newest_away: false,
+            unconfirmed: false,
         })
     }
 }

@@ -11,6 +11,7 @@ mod failover;
 mod fleet;
 mod memory;
 mod moving;
+mod replica_away;
 mod report;
 mod rolling;
 mod scenarios;

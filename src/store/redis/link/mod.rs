@@ -184,6 +184,12 @@ impl Link {
         timeout_at(end, self.run_until(call, end - GIVING_UP)).await.map_err(|_| Trouble::Late)?
     }
 
+    /// Whether there is more to wait for than the primary's answer.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.map.settings.durability != Durability::Ack
+    }
+
     /// Another number whenever another server than before has any of the keys.
     #[must_use]
     pub fn generation(&self) -> u64 {
