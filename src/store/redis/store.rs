@@ -158,15 +158,29 @@ impl RedisStore {
     /// # Errors
     /// It is not, or the store is away.
     pub async fn prepare(&self) -> std::result::Result<(), PrepareError> {
-        let (layout, shards) = self.layout(LAYOUT, self.names.shards()).await?;
+        self.fits(self.layout(LAYOUT, self.names.shards()).await?)?;
+        // Where a shard is away the others have it, and whoever is to hold waits for all of them.
+        self.spread_hold().await.ok();
+        Ok(())
+    }
+
+    /// As [`Self::prepare`], for whoever only looks: begins nothing where no node ever came. Whether one did.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn is_begun(&self) -> std::result::Result<bool, PrepareError> {
+        let Some(fixed) = self.fixed().await? else { return Ok(false) };
+        self.fits(fixed)?;
+        Ok(true)
+    }
+
+    fn fits(&self, (layout, shards): (u64, u16)) -> std::result::Result<(), PrepareError> {
         if layout != LAYOUT {
             return Err(PrepareError::Layout { found: layout, known: LAYOUT });
         }
         if shards != self.names.shards() {
             return Err(PrepareError::Shards { fixed: shards, asked: self.names.shards() });
         }
-        // Where a shard is away the others have it, and whoever is to hold waits for all of them.
-        self.spread_hold().await.ok();
         Ok(())
     }
 
