@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::auth::KeyCache;
@@ -18,6 +19,9 @@ use crate::ports::admin::{ApiKey, ApiKeys};
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
+
+/// Counts the workers that take part, where several nodes share the work: `None` where one does all of it.
+pub type Workers = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<usize>, StoreError>> + Send + Sync>;
 
 /// Everything that the API needs from outside.
 #[derive(Clone)]
@@ -47,6 +51,7 @@ pub struct Deps {
     pub durability: String,
     /// What this node does of the whole, as an operator names it.
     pub roles: Vec<&'static str>,
+    pub workers: Workers,
     pub drain: Drain,
     pub limits: ApiLimits,
 }
