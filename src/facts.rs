@@ -136,8 +136,12 @@ pub enum Fact {
 pub struct Start {
     pub version: &'static str,
     pub listen: SocketAddr,
-    /// `sqlite`, or `memory`.
+    /// `sqlite`, `redis`, or `memory`.
     pub store: &'static str,
+    /// Its file, or its servers by host and port; empty of what is in memory.
+    pub store_at: String,
+    /// What an answer waits for: `fsync`, `ack`, `replicas:N`, or `none`.
+    pub durability: String,
     /// `api,worker,scheduler`, or which of them this node has.
     pub roles: String,
     /// The configuration file, where one was given.

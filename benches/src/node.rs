@@ -135,6 +135,7 @@ async fn api(
         bootstrap: Some(bootstrap()),
         environments: Arc::new(Vec::new),
         roles: vec!["api"],
+        workers: Arc::new(|| Box::pin(async { Ok(None) })),
         public_url: format!("http://{address}"),
         durability: "As its store has it.".into(),
         drain,

@@ -1,5 +1,6 @@
 //! The composition: the only place that names concrete stores and channels.
 
+mod front;
 mod keys;
 mod listener;
 pub mod probe;
@@ -16,13 +17,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigErrors, Problem, StoreKind};
 use crate::content::{Content, TemplateProblem};
 use crate::engine::{self, Duties, Engine};
 use crate::facts::{Fact, FactSink, Start};
-use crate::http::server::{Server, ServerLimits};
+use crate::http::server::ServerLimits;
 use crate::http::{self, ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts};
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
@@ -30,10 +31,11 @@ use crate::ports::clock::{Clock, Dice};
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
+use front::{Front, Watch};
 use providers::Providers;
 use render::Templates;
 pub use roles::{AllRoles, Role, Roles};
-pub use stores::{Stores, Surroundings};
+pub use stores::{Away, NotBegun, Stores, Surroundings};
 
 /// After the grace, what was broken off still has to be written down.
 const SETTLE_GRACE: Duration = Duration::from_secs(3);
@@ -68,7 +70,7 @@ pub struct RunningApp {
     policy: watch::Sender<Arc<Policy>>,
     content: watch::Sender<Arc<Content>>,
     drain: Drain,
-    serving: JoinHandle<()>,
+    serving: JoinSet<()>,
     grace: Duration,
 }
 
@@ -85,12 +87,25 @@ struct Parts {
     content: watch::Sender<Arc<Content>>,
 }
 
-/// Opens everything, starts the engine and listens. Answers requests when it returns.
+/// Listens, opens everything, starts the engine. Answers the API when it returns, and until then that it
+/// lives and what it waits for.
 ///
 /// # Errors
 /// The store cannot be opened, a provider's settings or a template do not hold together, or the
 /// address is taken. Nothing goes on running then.
 pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<RunningApp> {
+    start_telling(config, options, |_| Ok(())).await
+}
+
+/// As [`start`]. `listening` hears where, before the store is there.
+///
+/// # Errors
+/// As [`start`], and those of `listening`.
+pub async fn start_telling(
+    config: Config,
+    options: StartOptions,
+    listening: impl FnOnce(SocketAddr) -> anyhow::Result<()>,
+) -> anyhow::Result<RunningApp> {
     let roles = roles::allowed(&config, options)?;
     let mut address = config.http.listen;
     if let Some(port) = options.port {
@@ -101,10 +116,13 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let address = listener.local_addr()?;
     let clock = Arc::new(MachineClock);
     let recorder = Arc::new(Recorder::new(names(&config), clock.clone()));
-    let around = Surroundings { clock: clock.clone(), watch: recorder.clone(), patient: true };
+    let watch = Arc::new(Watch::new(recorder.clone(), clock.clone()));
+    let front = Front::open(&config, listener, address, roles, &watch);
+    listening(address)?;
+    let around = Surroundings { clock: clock.clone(), watch: watch.clone(), patient: true, begins: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
     // Before anything of this node could claim.
-    restored::at_start(&stores, clock.as_ref(), recorder.as_ref(), options.after_restore).await?;
+    restored::at_start(&stores, clock.as_ref(), watch.as_ref(), options.after_restore).await?;
     let content = load_content(&config)?;
     render::keep_current(&content, stores.installation.as_ref()).await?;
     let (receipts, inbox) = mpsc::channel(RECEIPTS);
@@ -120,16 +138,11 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         stores,
     };
     let first_key = parts.first_key(&config).await?;
-    let drain = Drain::default();
-    let deps = parts.api(&config, &providers, &drain, address).await?;
+    let deps = parts.api(&config, &providers, &front.drain, address).await?;
     let engine = parts.engine(&config, inbox);
     parts.take_part();
-    let server = Server { limits: server_limits(&config), drain: drain.clone(), facts: parts.recorder.clone() };
-    let router = if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) };
-    #[expect(clippy::disallowed_methods, reason = "joined when the server is stopped")]
-    let serving = tokio::spawn(async move {
-        server.serve(listener, router).await;
-    });
+    front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
+    let Front { drain, serving, .. } = front;
     let grace = config.engine.shutdown_grace.0;
     let Parts { node, tasks, recorder, stores, policy, content, .. } = parts;
     Ok(RunningApp {
@@ -248,6 +261,7 @@ impl Parts {
             public_url: config.public_url(address),
             durability: self.stores.durability.clone(),
             roles: self.roles.names(),
+            workers: self.stores.workers(),
             drain: drain.clone(),
             limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
         })
@@ -330,15 +344,18 @@ impl RunningApp {
     pub fn tell_started(&self, config_file: Option<&Path>, key_file: Option<&Path>) {
         let shown = |path: &Path| path.display().to_string();
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match config.store.kind {
-            StoreKind::Sqlite if self.stores.are_in_memory() => "memory",
-            StoreKind::Sqlite => "sqlite",
-            StoreKind::Redis => "redis",
+        let redis = &config.store.redis;
+        let (store, store_at, durability) = match config.store.kind {
+            _ if self.stores.are_in_memory() => ("memory", String::new(), "none"),
+            StoreKind::Sqlite => ("sqlite", shown(&config.store.sqlite.path), "fsync"),
+            StoreKind::Redis => ("redis", stores::place(redis), redis.durability.as_str()),
         };
         self.recorder.record(&Fact::Started(Box::new(Start {
             version: env!("CARGO_PKG_VERSION"),
             listen: self.address,
             store,
+            store_at,
+            durability: durability.to_owned(),
             roles: self.roles.to_string(),
             config: config_file.map(shown),
             providers: config.providers.keys().cloned().collect(),
@@ -362,7 +379,7 @@ impl RunningApp {
         }
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
-            (&mut self.serving).await.ok();
+            while self.serving.join_next().await.is_some() {}
         });
         let broken_off = self.engine.in_flight();
         self.tasks.end().await;

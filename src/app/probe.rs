@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Stores;
 use super::stores::Surroundings;
+use super::{Away, NotBegun, Stores};
 use crate::channel::smtp::SmtpChannel;
 use crate::config::{Config, ProviderConfig, ProviderKind, StoreKind};
 use crate::machine::MachineClock;
@@ -20,6 +20,12 @@ pub enum NoStore {
     /// Nobody has started a server here.
     #[error("there is no store yet at {}; `belfry serve` makes it", .0.display())]
     Absent(PathBuf),
+    /// Likewise, on servers that are there.
+    #[error(transparent)]
+    NotBegun(NotBegun),
+    /// Its servers do not answer now.
+    #[error(transparent)]
+    Away(Away),
     #[error("{0:#}")]
     Broken(anyhow::Error),
 }
@@ -35,11 +41,18 @@ pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
         }
         StoreKind::Sqlite | StoreKind::Redis => {}
     }
-    let around = Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched), patient: false };
-    let opened = Stores::open(config, false, around).await;
-    opened.map_err(|error| match error.downcast_ref::<OpenError>() {
-        Some(OpenError::InUse(_)) => NoStore::Held,
-        _ => NoStore::Broken(error),
+    let around =
+        Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched), patient: false, begins: false };
+    let error = match Stores::open(config, false, around).await {
+        Ok(stores) => return Ok(stores),
+        Err(error) => error,
+    };
+    if let Some(OpenError::InUse(_)) = error.downcast_ref() {
+        return Err(NoStore::Held);
+    }
+    Err(match error.downcast::<Away>() {
+        Ok(away) => NoStore::Away(away),
+        Err(error) => error.downcast().map_or_else(NoStore::Broken, NoStore::NotBegun),
     })
 }
 

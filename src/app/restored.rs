@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Stores;
 use crate::facts::{Fact, FactSink};
 use crate::intake::restored::Restored;
-pub use crate::intake::restored::Wish;
+pub use crate::intake::restored::{SAMPLE, Wish};
 use crate::machine::MachineClock;
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::config::{Config, StoreKind};
+use crate::http::Workers;
 use crate::machine::MachineDice;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
@@ -17,7 +18,7 @@ use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
-use crate::store::redis::link::{Durability, Link, LinkSettings, RedisConfig};
+use crate::store::redis::link::{Address, Durability, Link, LinkSettings, RedisConfig, Refused, Target, Topology};
 use crate::store::redis::{Clocks, PrepareError, RedisStore, StoreClock, wipe};
 use crate::store::sqlite::{InlineStore, SqliteStore};
 
@@ -43,17 +44,35 @@ enum Place {
     Redis(Arc<RedisStore>),
 }
 
+/// Servers that do not answer now; the same may be had later.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Away(String);
+
+/// Servers on which no node of this installation was ever started.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing has been started here yet: no keys \"{prefix}:…\" at {at}; `belfry serve` makes them")]
+pub struct NotBegun {
+    pub at: String,
+    pub prefix: String,
+    /// Why a start there would not go well, in words.
+    pub unfit: Vec<String>,
+}
+
 /// What a store goes by, and whom it tells what it finds out.
 pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     pub watch: Arc<dyn StoreWatch>,
     /// Servers that are away are waited for.
     pub patient: bool,
+    /// Where nothing was started yet this is the first start; else it is [`NotBegun`].
+    pub begins: bool,
 }
 
 impl Stores {
     /// # Errors
-    /// The database cannot be opened, another process holds it, or the servers are away or unfit.
+    /// The database cannot be opened, another process holds it, or the servers are unfit, [`Away`] or
+    /// [`NotBegun`].
     pub async fn open(config: &Config, ephemeral: bool, around: Surroundings) -> anyhow::Result<Self> {
         if ephemeral {
             let store = InlineStore::open(around.clock);
@@ -97,10 +116,20 @@ impl Stores {
             let names = Names::new(settings.prefix.clone(), shards);
             let clocks = Clocks { node: around.clock.clone(), store: StoreClock::Server };
             let store = RedisStore::new(link, names, clocks, around.watch.clone(), MachineDice.roll());
-            match store.prepare().await {
-                Ok(()) => return Ok(Self::of(store.clone(), durability, Place::Redis(store))),
+            let prepared = match around.begins {
+                true => store.prepare().await.map(|()| true),
+                false => store.is_begun().await,
+            };
+            match prepared {
+                Ok(true) => return Ok(Self::of(store.clone(), durability, Place::Redis(store))),
+                Ok(false) => {
+                    let (at, prefix) = (place(config), config.prefix.clone());
+                    return Err(NotBegun { at, prefix, unfit: store.unfit().await }.into());
+                }
                 // Nobody has asked for another number.
                 Err(PrepareError::Shards { fixed, .. }) if config.shards.is_none() && fixed != shards => shards = fixed,
+                // A node that is replaced while a replica is away must not be missing as well.
+                Err(PrepareError::NotDurable(why)) if around.patient => wait(&why, &around).await,
                 Err(refused) => return Err(refused.into()),
             }
         }
@@ -109,6 +138,23 @@ impl Stores {
     #[must_use]
     pub const fn are_in_memory(&self) -> bool {
         matches!(self.place, Place::Memory)
+    }
+
+    /// Whether `[store.redis]` holds together.
+    ///
+    /// # Errors
+    /// In words what does not.
+    pub fn check_redis(config: &Config) -> Result<(), String> {
+        link_settings(&config.store.redis).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Whether its servers are there.
+    ///
+    /// # Errors
+    /// [`Away`], or what only an operator can mend.
+    pub async fn reach_redis(config: &Config) -> anyhow::Result<()> {
+        let settings = link_settings(&config.store.redis)?;
+        Link::connect(settings).await.map(drop).map_err(refusal)
     }
 
     /// Removes everything under keys that begin with `prefix`, on the Redis that `config` names.
@@ -149,6 +195,33 @@ impl Stores {
         }
     }
 
+    /// Counts the workers that take part, where several nodes share the work: `None` where one does all of it.
+    #[must_use]
+    pub fn workers(&self) -> Workers {
+        match &self.place {
+            Place::Redis(store) => {
+                let store = store.clone();
+                Arc::new(move || {
+                    let store = store.clone();
+                    Box::pin(async move { Ok(Some(store.nodes().await?.len())) })
+                })
+            }
+            Place::Memory | Place::File(_) => Arc::new(|| Box::pin(async { Ok(None) })),
+        }
+    }
+
+    /// What an operator should know and need not change.
+    pub async fn notes(&self) -> Vec<String> {
+        let Place::Redis(store) = &self.place else { return Vec::new() };
+        let one = |at: String| {
+            format!(
+                "Redis at {at} keeps nothing on disk (no save points, appendonly no): when it stops, everything is \
+                 lost that no replica has. Turn on appendonly, and see store.redis.durability"
+            )
+        };
+        store.keeping_nothing().await.into_iter().map(one).collect()
+    }
+
     /// Writes everything back into the main file and lets go of it.
     pub async fn close(&self) {
         match &self.place {
@@ -166,9 +239,33 @@ async fn reach(settings: LinkSettings, around: &Surroundings) -> anyhow::Result<
             Ok(link) => return Ok(link),
             Err(refused) => refused,
         };
-        anyhow::ensure!(refused.passes && around.patient, refused.error);
-        around.watch.tell(StoreNews::Awaited { why: refused.error.to_string() });
-        around.clock.sleep_until(around.clock.boot() + TRY_AGAIN).await;
+        if !refused.passes || !around.patient {
+            return Err(refusal(refused));
+        }
+        wait(&refused.error, around).await;
+    }
+}
+
+async fn wait(why: &StoreError, around: &Surroundings) {
+    around.watch.tell(StoreNews::Awaited { why: why.to_string() });
+    around.clock.sleep_until(around.clock.boot() + TRY_AGAIN).await;
+}
+
+fn refusal(refused: Refused) -> anyhow::Error {
+    let Refused { error, passes } = refused;
+    if passes { Away(error.to_string()).into() } else { error.into() }
+}
+
+/// Where the servers are: hosts and ports, never a login.
+#[must_use]
+pub fn place(config: &RedisConfig) -> String {
+    let list = |all: &[Address]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    match config.url.parse::<Target>().map(|target| target.topology) {
+        Ok(Topology::Single(one)) => one.to_string(),
+        Ok(Topology::Cluster(seeds)) => list(&seeds),
+        Ok(Topology::Sentinel { sentinels, primary }) => format!("{}/{primary}", list(&sentinels)),
+        // Refused before anything is connected to.
+        Err(_) => String::new(),
     }
 }
 
@@ -181,9 +278,9 @@ fn link_settings(config: &RedisConfig) -> anyhow::Result<LinkSettings> {
 
 fn what_is_lost(durability: Durability) -> String {
     match durability {
-        Durability::Ack => "An answer waits for Redis' own: what the server has not yet written to its disk or copied \
-                            to a replica is lost with it (with appendfsync everysec about a second; without \
-                            persistence everything)."
+        Durability::Ack => "Every answer waits until Redis has it in memory, not for its disk or a replica: what a \
+                            server has neither written to disk nor copied when it crashes is lost (with appendfsync \
+                            everysec about a second; without persistence everything)."
             .into(),
         Durability::Fsync => {
             "Every answer waits for Redis' disk: a crash of the server loses nothing that was acknowledged.".into()

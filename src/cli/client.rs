@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -36,12 +37,42 @@ impl ServerArgs {
     pub const fn is_given(&self) -> bool {
         self.server.is_some()
     }
+
+    /// The flags for the same server, as another command takes them.
+    #[must_use]
+    pub fn again(&self) -> String {
+        let server = self.server.iter().map(|url| format!(" --server {}", quoted(url)));
+        let key = self.api_key_file.iter().map(|path| format!(" --api-key-file {}", quoted(&path.to_string_lossy())));
+        server.chain(key).collect()
+    }
 }
 
 pub struct Client {
     http: reqwest::Client,
     base: String,
+    /// Asked where nobody listens at `base`: who left that address may have ended since.
+    other: Option<String>,
+    /// Nobody does.
+    gone: AtomicBool,
     key: Option<SecretString>,
+}
+
+/// How long a call may take, connecting included.
+#[derive(Clone, Copy)]
+pub enum Patience {
+    Long,
+    /// For a look at what may hang.
+    Short,
+}
+
+impl Patience {
+    /// To connect, and altogether.
+    const fn spans(self) -> (Duration, Duration) {
+        match self {
+            Self::Long => (Duration::from_secs(5), Duration::from_secs(60)),
+            Self::Short => (Duration::from_secs(1), Duration::from_secs(3)),
+        }
+    }
 }
 
 /// What the server said, whatever its status.
@@ -59,6 +90,12 @@ impl Client {
     /// # Errors
     /// The key file cannot be read, or there is no TLS to be had.
     pub fn discover(args: &ServerArgs, config: &Config) -> Result<Self, Failure> {
+        Self::look_for(args, config, Patience::Long)
+    }
+
+    /// # Errors
+    /// As [`Self::discover`].
+    pub fn look_for(args: &ServerArgs, config: &Config, patience: Patience) -> Result<Self, Failure> {
         let dir = LocalDir::of(config);
         let local = dir.server().unwrap_or_else(|| listener(config));
         let base = args.server.clone().unwrap_or_else(|| local.clone()).trim_end_matches('/').to_owned();
@@ -85,27 +122,37 @@ impl Client {
                 args.api_key.clone().or_else(|| if here { operators().or_else(|| dir.key()) } else { None })
             }
         };
-        Self::new(&base, key)
+        let other = Some(listener(config)).filter(|other| args.server.is_none() && *other != base);
+        Ok(Self { other, ..Self::with_patience(&base, key, patience)? })
     }
 
     /// # Errors
     /// There is no TLS to be had.
     pub fn new(base: &str, key: Option<String>) -> Result<Self, Failure> {
+        Self::with_patience(base, key, Patience::Long)
+    }
+
+    fn with_patience(base: &str, key: Option<String>, patience: Patience) -> Result<Self, Failure> {
         install_tls();
+        let (connect, whole) = patience.spans();
         let mut builder = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(5))
-            .timeout(Duration::from_secs(60))
+            .connect_timeout(connect)
+            .timeout(whole)
             .redirect(reqwest::redirect::Policy::none());
         if is_loopback(base) {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| Failure::new(Exit::Failed, plain(&error)))?;
-        Ok(Self { http, base: base.to_owned(), key: key.map(SecretString::from) })
+        let gone = AtomicBool::new(false);
+        Ok(Self { http, base: base.to_owned(), other: None, gone, key: key.map(SecretString::from) })
     }
 
     #[must_use]
     pub fn base(&self) -> &str {
-        &self.base
+        match &self.other {
+            Some(other) if self.gone.load(Ordering::Relaxed) => other,
+            _ => &self.base,
+        }
     }
 
     #[must_use]
@@ -140,7 +187,32 @@ impl Client {
         idempotency_key: Option<&str>,
         body: Option<String>,
     ) -> Result<Answer, Failure> {
-        let mut request = self.http.request(method, format!("{}{path}", self.base));
+        let sent = self.send(method.clone(), path, idempotency_key, body.clone()).await;
+        let response = match sent {
+            // Nothing was sent.
+            Err(error) if error.is_connect() && self.other.is_some() && !self.gone.load(Ordering::Relaxed) => {
+                self.gone.store(true, Ordering::Relaxed);
+                let again = self.send(method, path, idempotency_key, body).await;
+                again.map_err(|other| {
+                    // Nobody there either: the address that was left says more.
+                    let neither = other.is_connect();
+                    self.gone.store(!neither, Ordering::Relaxed);
+                    self.away(if neither { &error } else { &other })
+                })?
+            }
+            sent => sent.map_err(|error| self.away(&error))?,
+        };
+        self.read(response).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        idempotency_key: Option<&str>,
+        body: Option<String>,
+    ) -> reqwest::Result<Response> {
+        let mut request = self.http.request(method, format!("{}{path}", self.base()));
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose_secret());
         }
@@ -150,8 +222,7 @@ impl Client {
         if let Some(body) = body {
             request = request.header("Content-Type", "application/json").body(body);
         }
-        let response = request.send().await.map_err(|error| self.away(&error))?;
-        self.read(response).await
+        request.send().await
     }
 
     async fn read(&self, response: Response) -> Result<Answer, Failure> {
@@ -164,11 +235,11 @@ impl Client {
 
     fn away(&self, error: &reqwest::Error) -> Failure {
         if error.is_builder() {
-            return Failure::new(Exit::Usage, format!("{} is no address of a server: {}", self.base, plain(error)));
+            return Failure::new(Exit::Usage, format!("{} is no address of a server: {}", self.base(), plain(error)));
         }
         Failure::new(
             Exit::RetryLater,
-            format!("no answer from {} ({}). Is `belfry serve` running?", self.base, plain(error)),
+            format!("no answer from {} ({}). Is `belfry serve` running?", self.base(), plain(error)),
         )
     }
 }
@@ -231,6 +302,16 @@ impl Answer {
         }
         text
     }
+}
+
+/// As a shell takes it for one word.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:@%+=,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Where a server with this configuration is reached from the same machine.

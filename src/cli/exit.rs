@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use crate::app::Away;
 use crate::config::{ConfigErrors, Problem};
 
 /// The exit codes, after sysexits where it has one.
@@ -68,6 +69,9 @@ impl std::error::Error for Failure {}
 pub fn code_of(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<ConfigErrors>().is_some() {
         return Exit::Configuration;
+    }
+    if error.downcast_ref::<Away>().is_some() {
+        return Exit::RetryLater;
     }
     error.downcast_ref::<Failure>().map_or(Exit::Failed, |failure| failure.exit)
 }

@@ -52,6 +52,17 @@ impl LocalDir {
         self.write(SERVER, url)
     }
 
+    /// Takes the address away where it is still that of `url`: another node here may have left its own since.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn forget_server(&self, url: &str) -> std::io::Result<()> {
+        if self.server().as_deref() != Some(url) {
+            return Ok(());
+        }
+        std::fs::remove_file(self.0.join(SERVER))
+    }
+
     /// Under a name of its own first, so that a reader never sees half a file.
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let path = self.0.join(name);
@@ -88,7 +99,10 @@ mod tests {
         dir.leave_server("http://127.0.0.1:1").unwrap();
         dir.leave_server("http://127.0.0.1:2").unwrap();
         assert_eq!(dir.key().as_deref(), Some("blf_live_secret"));
-        assert_eq!(dir.server().as_deref(), Some("http://127.0.0.1:2"));
+        dir.forget_server("http://127.0.0.1:1").unwrap();
+        assert_eq!(dir.server().as_deref(), Some("http://127.0.0.1:2"), "another's is left alone");
+        dir.forget_server("http://127.0.0.1:2").unwrap();
+        assert_eq!(dir.server(), None);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&dir.0), mode(&dir.key_path())), (0o700, 0o600));
     }

@@ -110,6 +110,12 @@ impl Shell {
     fn config(&self) -> Result<Config, ConfigErrors> {
         Config::load(&self.sources)
     }
+
+    /// The flag for the same configuration, as another command takes it.
+    fn again(&self) -> String {
+        let file = self.sources.file.as_ref();
+        file.map(|path| format!(" --config {}", client::quoted(&path.to_string_lossy()))).unwrap_or_default()
+    }
 }
 
 /// Runs the command line of this process.

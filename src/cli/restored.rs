@@ -1,7 +1,7 @@
 //! `restored`: what is held since the store was restored from a backup. Over the API while a server holds
 //! the store, straight in the store otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -11,13 +11,13 @@ use super::client::{Client, ServerArgs};
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, Look, print, print_json, table};
 use super::way::{Way, failed};
-use crate::app::restored::Wish;
+use crate::app::restored::{SAMPLE, Wish};
+use crate::config::Config;
 use crate::http::problem::Problem;
 use crate::http::restored::{CancelledView, HeldCount, HeldView, ReleasedView};
 
 /// Stands in timelines for the key of a request, where there was none.
 const BY: &str = "the command line";
-const SAMPLE: usize = 20;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -38,7 +38,7 @@ enum RestoredCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Cancel what is held: all of it, or that of some classes
+    /// Cancel what is held: that of some classes, or with --yes all of it
     Cancel(CancelArgs),
 }
 
@@ -47,6 +47,9 @@ struct CancelArgs {
     /// Only of this class; may be given several times
     #[arg(long = "class", value_name = "CLASS")]
     classes: Vec<String>,
+    /// Yes, all classes
+    #[arg(long)]
+    yes: bool,
     /// For the timelines
     #[arg(long)]
     why: Option<String>,
@@ -62,33 +65,117 @@ pub async fn run(shell: &Shell, args: &RestoredArgs) -> anyhow::Result<Exit> {
         Some(RestoredCommand::Cancel(cancel)) => &cancel.server,
     };
     let way = Way::to_the_store(&config, server, "this goes").await?;
-    let done = carry_out(shell, args, &way).await;
+    let again = format!("{}{}", shell.again(), server.again());
+    let done = Job { shell, config: &config, way: &way, again }.carry_out(args).await;
     if let Way::Store(stores) = way {
         stores.close().await;
     }
     done
 }
 
-async fn carry_out(shell: &Shell, args: &RestoredArgs, way: &Way) -> anyhow::Result<Exit> {
-    let held = way.held().await?;
-    let Some(restored_at) = held.restored_at.clone() else {
-        return nothing(shell, &held);
-    };
-    match &args.command {
-        None => shown(shell, &held, &restored_at),
-        Some(RestoredCommand::Release { yes: false, .. }) => {
-            let text = format!("{}\nGive --yes to let all of it go out.", words(&plain(), &held, &restored_at));
-            Err(Failure::new(Exit::Usage, text).into())
-        }
-        Some(RestoredCommand::Release { .. }) => {
-            way.release(&restored_at).await?;
-            match shell.look.format {
-                Format::Json => print_json(&json!({ "restored_at": restored_at, "released": held.held }))?,
-                Format::Table => print(&format!("{} released: {}\n", deliveries(held.held), goes_out(way)))?,
+struct Job<'a> {
+    shell: &'a Shell,
+    config: &'a Config,
+    way: &'a Way,
+    /// The flags that another command needs to go the same way.
+    again: String,
+}
+
+impl Job<'_> {
+    async fn carry_out(&self, args: &RestoredArgs) -> anyhow::Result<Exit> {
+        let (shell, way) = (self.shell, self.way);
+        let first = way.held_page(None).await?;
+        let Some(restored_at) = first.restored_at.clone() else {
+            return nothing(shell, &first);
+        };
+        match &args.command {
+            None => {
+                let held = way.all_held(first).await?;
+                match shell.look.format {
+                    Format::Json => print_json(&held)?,
+                    Format::Table => print(&self.words(&shell.look, &held, &restored_at))?,
+                }
+                Ok(Exit::Ok)
             }
-            Ok(Exit::Ok)
+            Some(RestoredCommand::Release { yes: false, .. }) => {
+                self.unasked(first, &restored_at, "Give --yes to let all of it go out.").await
+            }
+            Some(RestoredCommand::Release { .. }) => {
+                way.release(&restored_at).await?;
+                match shell.look.format {
+                    Format::Json => print_json(&json!({
+                        "restored_at": restored_at, "released": true, "deliveries": first.held,
+                    }))?,
+                    Format::Table => print(&format!("{} released: {}\n", deliveries(first.held), goes_out(way)))?,
+                }
+                Ok(Exit::Ok)
+            }
+            Some(RestoredCommand::Cancel(cancel)) if cancel.classes.is_empty() && !cancel.yes => {
+                let what = "Give --class to cancel that of one class, or --yes to cancel all of it.";
+                self.unasked(first, &restored_at, what).await
+            }
+            Some(RestoredCommand::Cancel(cancel)) => {
+                self.known(&cancel.classes, first).await?;
+                cancelled(shell, cancel, way, &restored_at).await
+            }
         }
-        Some(RestoredCommand::Cancel(cancel)) => cancelled(shell, cancel, way, &restored_at).await,
+    }
+
+    /// What would be done, and how to say that it is meant.
+    async fn unasked(&self, first: HeldView, restored_at: &str, what: &str) -> anyhow::Result<Exit> {
+        let held = self.way.all_held(first).await?;
+        let text = format!("{}\n{what}", self.words(&plain(), &held, restored_at));
+        Err(Failure::new(Exit::Usage, text).into())
+    }
+
+    /// A mistyped class must not end as "0 cancelled", as if there were nothing of it.
+    async fn known(&self, classes: &[String], first: HeldView) -> anyhow::Result<()> {
+        let configured: BTreeSet<&str> = self.config.classes.keys().map(String::as_str).collect();
+        if classes.iter().all(|class| configured.contains(class.as_str())) {
+            return Ok(());
+        }
+        let held = self.way.all_held(first).await?;
+        let held: BTreeSet<&str> = held.counted.iter().map(|one| one.class.as_str()).collect();
+        let known = |class: &&String| configured.contains(class.as_str()) || held.contains(class.as_str());
+        let Some(unknown) = classes.iter().find(|class| !known(class)) else { return Ok(()) };
+        let list = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "--class: there is no class \"{unknown}\"; held are those of {}; configured are {}",
+            list(&held),
+            list(&configured)
+        );
+        Err(Failure::new(Exit::Usage, text).into())
+    }
+
+    fn words(&self, look: &Look, held: &HeldView, restored_at: &str) -> String {
+        let counted: u64 = held.counted.iter().map(|one| one.held).sum();
+        let heading = format!("{} held: due before the store was restored at {restored_at}", deliveries(counted));
+        let mut text = format!("{}\n", look.paint(Colour::Bold, &heading));
+        if let (Some(oldest), Some(newest)) = (&held.oldest_due, &held.newest_due) {
+            text.push_str(&format!("Due from {oldest} to {newest}. Any of it may have been sent before the loss.\n\n"));
+        }
+        let row = |one: &HeldCount| {
+            vec![one.class.clone(), one.channel.clone(), one.held.to_string(), one.expired.to_string()]
+        };
+        let rows: Vec<Vec<String>> = held.counted.iter().map(row).collect();
+        text.push_str(&table(look, &["CLASS", "CHANNEL", "HELD", "EXPIRED"], &rows));
+        let rows: Vec<Vec<String>> = held
+            .sample
+            .iter()
+            .map(|one| {
+                let it = one.clone();
+                vec![it.id, it.class, it.channel, it.state, it.due_at]
+            })
+            .collect();
+        text.push('\n');
+        text.push_str(&table(look, &["DELIVERY", "CLASS", "CHANNEL", "STATE", "DUE"], &rows));
+        let class = held.counted.first().map_or("marketing", |one| one.class.as_str());
+        text.push_str(&format!(
+            "\nLet all of it go out: belfry restored release --yes{again}\nCancel some first:    belfry restored cancel \
+             --class {class}{again}\n",
+            again = self.again
+        ));
+        text
     }
 }
 
@@ -102,9 +189,9 @@ fn nothing(shell: &Shell, held: &HeldView) -> anyhow::Result<Exit> {
 }
 
 impl Way {
-    /// All that is held, counted page by page.
-    async fn held(&self) -> Result<HeldView, Failure> {
-        let mut all = self.held_page(None).await?;
+    /// All that is held, counted page by page on from the first.
+    async fn all_held(&self, first: HeldView) -> Result<HeldView, Failure> {
+        let mut all = first;
         let mut after = all.next_cursor.take();
         while let Some(cursor) = after {
             let mut page = self.held_page(Some(cursor)).await?;
@@ -212,44 +299,8 @@ fn add(all: &mut HeldView, page: HeldView) {
     all.sample.truncate(SAMPLE);
 }
 
-fn shown(shell: &Shell, held: &HeldView, restored_at: &str) -> anyhow::Result<Exit> {
-    match shell.look.format {
-        Format::Json => print_json(held)?,
-        Format::Table => print(&words(&shell.look, held, restored_at))?,
-    }
-    Ok(Exit::Ok)
-}
-
 const fn plain() -> Look {
     Look { format: Format::Table, colour: false, width: None }
-}
-
-fn words(look: &Look, held: &HeldView, restored_at: &str) -> String {
-    let counted: u64 = held.counted.iter().map(|one| one.held).sum();
-    let heading = format!("{} held: due before the store was restored at {restored_at}", deliveries(counted));
-    let mut text = format!("{}\n", look.paint(Colour::Bold, &heading));
-    if let (Some(oldest), Some(newest)) = (&held.oldest_due, &held.newest_due) {
-        text.push_str(&format!("Due from {oldest} to {newest}. Any of it may have been sent before the loss.\n\n"));
-    }
-    let row =
-        |one: &HeldCount| vec![one.class.clone(), one.channel.clone(), one.held.to_string(), one.expired.to_string()];
-    let rows: Vec<Vec<String>> = held.counted.iter().map(row).collect();
-    text.push_str(&table(look, &["CLASS", "CHANNEL", "HELD", "EXPIRED"], &rows));
-    let rows: Vec<Vec<String>> = held
-        .sample
-        .iter()
-        .map(|one| {
-            let it = one.clone();
-            vec![it.id, it.class, it.channel, it.state, it.due_at]
-        })
-        .collect();
-    text.push('\n');
-    text.push_str(&table(look, &["DELIVERY", "CLASS", "CHANNEL", "STATE", "DUE"], &rows));
-    text.push_str(
-        "\nLet all of it go out: belfry restored release --yes\nCancel some first:    belfry restored cancel --class \
-         marketing\n",
-    );
-    text
 }
 
 async fn cancelled(shell: &Shell, args: &CancelArgs, way: &Way, restored_at: &str) -> anyhow::Result<Exit> {

@@ -1,6 +1,8 @@
 //! `serve`: starts the server, says how to reach it, and turns signals into its verbs.
 
 use std::io::{IsTerminal, stdout};
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::Args;
@@ -11,8 +13,8 @@ use super::Shell;
 use super::exit::{Exit, Failure};
 use super::local::LocalDir;
 use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
-use crate::app::{AllRoles, Role, Roles, RunningApp, StartOptions, start};
-use crate::config::{BOOTSTRAP_KEY, Config, LogFormat};
+use crate::app::{AllRoles, Role, Roles, RunningApp, StartOptions, start_telling};
+use crate::config::{BOOTSTRAP_KEY, Config, LogFormat, StoreKind};
 use crate::telemetry::start_logging;
 
 #[derive(Args)]
@@ -43,13 +45,28 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
         roles: args.roles,
         after_restore: args.after_restore,
     };
+    let left = Left::default();
+    // What lives in memory leaves nothing on disk; commands need a node that answers them.
+    let leaves = !args.ephemeral && args.roles.has(Role::Api);
+    let dir = Some(LocalDir::of(&config)).filter(|_| leaves);
+    let listening = |address: SocketAddr| match &dir {
+        // Others may run on it, whatever becomes of this start; of a file only one has the say.
+        Some(dir) if config.store.kind == StoreKind::Redis => left.leave(dir, address),
+        _ => Ok(()),
+    };
     let running = tokio::select! {
         biased;
         // A start may wait for the store; whoever no longer wants it does not.
         () = signals.end() => return Ok(Exit::Ok),
-        running = start(config.clone(), options) => running.map_err(with_code)?,
+        running = start_telling(config.clone(), options, listening) => running.map_err(with_code)?,
     };
-    announce(shell, &config, &running, args.ephemeral)?;
+    if let Some(dir) = &dir {
+        if let Some(key) = &running.first_key {
+            dir.leave_key(key)?;
+        }
+        left.leave(dir, running.address)?;
+    }
+    announce(shell, &config, &running, dir.as_ref())?;
     let signal = until_asked_to_end(shell, &running, &mut signals).await;
     running.tell_end_asked(signal);
     tokio::select! {
@@ -57,6 +74,28 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
         () = running.stop() => Ok(Exit::Ok),
         // At once means at once: the store's files are made to be left like this.
         () = signals.end() => std::process::exit(Exit::Failed as i32),
+    }
+}
+
+/// The address that commands on this machine find, taken away at the end.
+#[derive(Default)]
+struct Left(Mutex<Option<(LocalDir, String)>>);
+
+impl Left {
+    fn leave(&self, dir: &LocalDir, address: SocketAddr) -> anyhow::Result<()> {
+        let url = format!("http://{address}");
+        dir.leave_server(&url)?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((dir.clone(), url));
+        Ok(())
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some((dir, url)) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            // One that stays is passed over: nobody answers there.
+            dir.forget_server(url).ok();
+        }
     }
 }
 
@@ -128,21 +167,10 @@ impl Signals {
     }
 }
 
-/// Leaves what other commands on this machine need, and says how to reach the server.
-fn announce(shell: &Shell, config: &Config, running: &RunningApp, ephemeral: bool) -> anyhow::Result<()> {
+/// Says how to reach the server.
+fn announce(shell: &Shell, config: &Config, running: &RunningApp, dir: Option<&LocalDir>) -> anyhow::Result<()> {
     let url = format!("http://{}", running.address);
-    let dir = LocalDir::of(config);
-    // What lives in memory leaves nothing on disk.
-    let left = if ephemeral || !running.roles.has(Role::Api) {
-        // Commands need a node that answers them.
-        None
-    } else {
-        if let Some(key) = &running.first_key {
-            dir.leave_key(key)?;
-        }
-        dir.leave_server(&url)?;
-        dir.key().map(|_| dir.key_path())
-    };
+    let left = dir.filter(|dir| dir.key().is_some()).map(LocalDir::key_path);
     let just_left = left.as_deref().filter(|_| running.first_key.is_some());
     running.tell_started(shell.sources.file.as_deref(), just_left);
     // What is written to no terminal ends up in a journal or a log, where no key belongs; one that

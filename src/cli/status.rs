@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::Shell;
 use super::client::{Answer, Client, ServerArgs};
 use super::exit::{Exit, Failure};
-use super::terminal::{Colour, Format, Look, print, print_json_text, table};
+use super::terminal::{Colour, Format, Look, print, print_json_text, table, table_of_sentences, wrapped};
 use super::view::{DeliveryView, NotificationView};
 
 #[derive(Args)]
@@ -42,6 +42,12 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// What keeps it from being ready.
+    #[must_use]
+    pub fn why_not(&self) -> String {
+        self.checks.iter().filter(|check| !check.ok).map(|check| check.detail.as_str()).collect::<Vec<_>>().join("; ")
+    }
+
     /// Whether something is held since the store was restored from a backup.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -73,8 +79,8 @@ async fn of_server(shell: &Shell, client: &Client) -> anyhow::Result<Exit> {
         "{}  {}{roles}\n{}{}\n",
         look.paint(Colour::Bold, client.base()),
         look.paint(colour, word),
-        table(look, &["CHECK", "OK", "WHAT"], &rows),
-        it.durability
+        table_of_sentences(look, &["CHECK", "OK", "WHAT"], &rows),
+        wrapped(&it.durability, look.width, 0)
     ))?;
     Ok(exit)
 }

@@ -89,19 +89,36 @@ fn columns() -> Option<usize> {
 /// where the line would wrap.
 #[must_use]
 pub fn table(look: &Look, heading: &[&str], rows: &[Vec<String>]) -> String {
+    laid_in_columns(look, heading, rows, |cell, room, _| cut(cell, room))
+}
+
+/// Likewise, with the last column going on in lines of its own: for sentences that say what to do.
+#[must_use]
+pub fn table_of_sentences(look: &Look, heading: &[&str], rows: &[Vec<String>]) -> String {
+    laid_in_columns(look, heading, rows, wrapped)
+}
+
+/// `last` gets a cell of the last column, its room where that is bounded, and where the column begins.
+fn laid_in_columns(
+    look: &Look,
+    heading: &[&str],
+    rows: &[Vec<String>],
+    last: impl Fn(&str, Option<usize>, usize) -> String,
+) -> String {
     let count = heading.len();
     let width_of = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.map(|cell| seen_width(cell)).chain([heading[at].len()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..count).map(width_of).collect();
-    let room = look.width.map(|width| width.saturating_sub(widths[..count - 1].iter().map(|w| w + 2).sum()).max(16));
+    let before: usize = widths[..count - 1].iter().map(|width| width + 2).sum();
+    let room = look.width.map(|width| width.saturating_sub(before).max(16));
     let mut text = String::new();
     let heading: Vec<String> = heading.iter().map(|name| look.paint(Colour::Faint, name)).collect();
     for row in std::iter::once(&heading).chain(rows) {
         for (at, cell) in row.iter().enumerate() {
             if at + 1 == count {
-                text.push_str(&cut(cell, room));
+                text.push_str(&last(cell, room, before));
             } else {
                 text.push_str(cell);
                 text.extend(std::iter::repeat_n(' ', widths[at].saturating_sub(seen_width(cell)) + 2));
@@ -135,6 +152,27 @@ fn cut(cell: &str, room: Option<usize>) -> String {
         }
         _ => cell.to_owned(),
     }
+}
+
+/// Breaks between words so that no line is wider than `room`; a longer word stands alone. Lines after the
+/// first begin at `indent`.
+#[must_use]
+pub fn wrapped(text: &str, room: Option<usize>, indent: usize) -> String {
+    let room = room.unwrap_or(usize::MAX);
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split('\n') {
+        let mut line = String::new();
+        for word in part.split(' ') {
+            if !line.is_empty() && seen_width(&line) + 1 + seen_width(word) > room {
+                lines.push(std::mem::take(&mut line));
+            } else if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
 /// Prints, and fails where nobody reads any more.
@@ -232,6 +270,20 @@ mod tests {
         let narrow = Look { width: Some(30), ..PLAIN };
         let text = table(&narrow, &["ID", "WHY"], &rows);
         assert!(text.lines().all(|line| line.chars().count() <= 30) && text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn sentences_go_on_below_where_they_began() {
+        let rows = vec![vec!["ok".into(), "one two three\nfour".into()]];
+        let narrow = Look { width: Some(22), ..PLAIN };
+        let text = table_of_sentences(&narrow, &["VERDICT", "WHAT"], &rows);
+        assert_eq!(text, "VERDICT  WHAT\nok       one two three\n         four\n");
+        let narrower = table_of_sentences(&Look { width: Some(18), ..PLAIN }, &["A", "WHAT"], &rows);
+        assert_eq!(narrower, "A   WHAT\nok  one two three\n    four\n");
+        let long = vec![vec!["ok".into(), "a sentence of quite some length".into()]];
+        let text = table_of_sentences(&Look { width: Some(20), ..PLAIN }, &["A", "WHAT"], &long);
+        assert_eq!(text, "A   WHAT\nok  a sentence of\n    quite some\n    length\n");
+        assert_eq!(table_of_sentences(&PLAIN, &["A", "WHAT"], &long).lines().count(), 2, "no terminal, no width");
     }
 
     #[test]

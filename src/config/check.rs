@@ -13,7 +13,7 @@ use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::ports::policy::OUTBOX;
 use crate::ports::span::Span;
-use crate::store::redis::link::LinkSettings;
+use crate::store::redis::link::{LinkSettings, check_roots};
 
 /// RFC 5321 4.5.3.2.6.
 const LEAST_END_OF_DATA: Duration = Duration::from_secs(600);
@@ -124,7 +124,15 @@ impl Checks<'_> {
 
     /// Whatever kind of store is used: a key that would be refused is no key.
     fn redis(&mut self, redis: &RedisConfig) {
-        for problem in LinkSettings::of(redis).err().into_iter().flatten() {
+        let settings = LinkSettings::of(redis);
+        // Of the machine's own roots nothing is known until they are needed.
+        if let (Ok(settings), Some(_)) = (&settings, &redis.ca_file)
+            && !self.knows("store.redis.ca_file")
+            && let Err(why) = check_roots(settings)
+        {
+            self.refuse("store.redis.ca_file", why);
+        }
+        for problem in settings.err().into_iter().flatten() {
             let key = format!("store.redis.{}", problem.key);
             // A password file that cannot be read has been named already.
             let named = problem.key == "user" && self.knows("store.redis.password_file");

@@ -183,8 +183,11 @@ fn unknown(name: &str, known: &[&'static str]) -> String {
 
 /// What would be right, where the type's own words say little.
 fn hint(key: &str) -> Option<&'static str> {
-    (key == "http.listen")
-        .then_some("expected an address and a port such as \"127.0.0.1:8090\"; no name, no port alone")
+    match key {
+        "http.listen" => Some("expected an address and a port such as \"127.0.0.1:8090\"; no name, no port alone"),
+        "store.redis.shards" => Some("expected a whole number from 1 to 256"),
+        _ => None,
+    }
 }
 
 /// What would be right, without the value that was found.

@@ -38,6 +38,15 @@ pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<
     problems
 }
 
+/// What else than a password may have got into its file, where nobody would see it.
+fn no_password(text: &SecretString) -> Option<&'static str> {
+    let text = text.expose_secret();
+    if text.contains(['\n', '\r']) {
+        return Some("holds more than one line; expected the password alone");
+    }
+    text.ends_with([' ', '\t']).then_some("ends with a blank before its line end; expected the password alone")
+}
+
 struct Filling<'a> {
     at: String,
     origin: &'a dyn Fn(&str) -> Origin,
@@ -72,7 +81,11 @@ impl Filling<'_> {
                 let here = (self.origin)(&format!("{}.password", self.at));
                 self.report("password", &format!("is given twice: by {here} and by password_file; give one"));
             }
-            *password = self.read("password_file", path).or(password.take());
+            let read = self.read("password_file", path);
+            if let Some(why) = read.as_ref().and_then(no_password) {
+                self.report("password_file", &format!("{} {why}", path.display()));
+            }
+            *password = read.or(password.take());
         }
     }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::auth::KeyCache;
@@ -18,6 +19,9 @@ use crate::ports::admin::{ApiKey, ApiKeys};
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
+
+/// Counts the workers that take part, where several nodes share the work: `None` where one does all of it.
+pub type Workers = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<usize>, StoreError>> + Send + Sync>;
 
 /// Everything that the API needs from outside.
 #[derive(Clone)]
@@ -47,6 +51,7 @@ pub struct Deps {
     pub durability: String,
     /// What this node does of the whole, as an operator names it.
     pub roles: Vec<&'static str>,
+    pub workers: Workers,
     pub drain: Drain,
     pub limits: ApiLimits,
 }
@@ -103,19 +108,31 @@ impl Api {
         verb: &'static str,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, Problem> {
-        match tokio::time::timeout(self.deps.limits.store_deadline, call).await {
-            Ok(Ok(found)) => Ok(found),
-            Ok(Err(StoreError::Corrupt(_))) => Err(Problem::new(
-                Code::Internal,
-                "The store holds something that cannot be read; an operator has to look.",
-            )),
-            away @ (Ok(Err(StoreError::Unavailable(_))) | Err(_)) => {
-                let late = StoreError::Unavailable("no answer in time".into());
-                let why = away.ok().and_then(Result::err).unwrap_or(late);
-                self.deps.facts.record(&Fact::StoreUnavailable { verb, why });
-                let detail = "The store did not answer. Send the same request again, with the same key.";
-                Err(Problem::new(Code::StoreUnavailable, detail))
+        self.asked(verb, call).await.map_err(|error| match error {
+            StoreError::Corrupt(_) => {
+                Problem::new(Code::Internal, "The store holds something that cannot be read; an operator has to look.")
             }
+            StoreError::Unavailable(_) => Problem::new(
+                Code::StoreUnavailable,
+                "The store did not answer. Send the same request again, with the same key.",
+            ),
+        })
+    }
+
+    /// The same with the store's own words, which are for operators only.
+    ///
+    /// # Errors
+    /// [`StoreError`]; that the store is away has been told.
+    pub async fn asked<T>(
+        &self,
+        verb: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let late = StoreError::Unavailable("no answer in time".into());
+        let found = tokio::time::timeout(self.deps.limits.store_deadline, call).await.unwrap_or(Err(late));
+        if let Err(why @ StoreError::Unavailable(_)) = &found {
+            self.deps.facts.record(&Fact::StoreUnavailable { verb, why: why.clone() });
         }
+        found
     }
 }

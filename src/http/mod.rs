@@ -26,6 +26,7 @@ pub mod schema;
 mod seen;
 pub mod server;
 pub mod view;
+pub mod waiting;
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::api::{Api, Shared};
-pub use self::api::{ApiLimits, Deps};
+pub use self::api::{ApiLimits, Deps, Workers};
 pub use self::drain::Drain;
 use self::problem::{Code, Problem};
 

@@ -137,7 +137,7 @@ fn unknown_parameter(request: &Request, route: &str) -> Option<Problem> {
     Params::of(request.uri(), known.map_or(&[], |(.., known)| *known)).end().err()
 }
 
-fn written(problem: &Problem, docs: &str, path: &str, response: Response) -> Response {
+pub(super) fn written(problem: &Problem, docs: &str, path: &str, response: Response) -> Response {
     let (mut parts, _) = response.into_parts();
     let body = serde_json::to_vec(&problem.body(docs, path)).unwrap_or_default();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -145,7 +145,7 @@ fn written(problem: &Problem, docs: &str, path: &str, response: Response) -> Res
     HttpResponse::from_parts(parts, Body::from(body))
 }
 
-const fn method_name(method: &Method) -> &'static str {
+pub(super) const fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

@@ -1,5 +1,7 @@
 //! Operations: is it alive, is it ready, what does it count.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
@@ -18,7 +20,7 @@ pub struct Alive {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Readiness {
     pub ready: bool,
-    /// With `?verbose`.
+    /// With `?verbose`, and while a start waits for its store.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub checks: Option<Vec<Check>>,
@@ -36,7 +38,8 @@ pub struct Readiness {
 pub struct Check {
     pub name: &'static str,
     pub ok: bool,
-    pub detail: &'static str,
+    #[schema(value_type = String)]
+    pub detail: Cow<'static, str>,
     pub took_ms: u64,
 }
 
@@ -51,7 +54,8 @@ pub async fn livez() -> Json<Alive> {
 
 /// Is the server ready
 ///
-/// Makes a real write and read of a probe in the store. Not ready while draining.
+/// Makes a real write and read of a probe in the store. Not ready while draining, and while a start waits for
+/// its store: `checks` says what is waited for, and since when.
 #[utoipa::path(get, path = "/readyz", tag = "operations", operation_id = "readyz",
     params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
     responses(
@@ -62,7 +66,8 @@ pub async fn livez() -> Json<Alive> {
 pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     let draining = api.deps.drain.has_begun();
     let before = api.deps.clock.boot();
-    let store = draining || api.stored("probe", api.deps.deliveries.probe()).await.is_ok();
+    let probed = if draining { Ok(()) } else { api.asked("probe", api.deps.deliveries.probe()).await };
+    let store = probed.is_ok();
     let took = api.deps.clock.boot().saturating_sub(before);
     let ready = store && !draining;
     let verbose =
@@ -72,28 +77,31 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     let held = restored.map(|_| Check {
         name: "restore",
         ok: true,
-        detail: "what was due before the store was restored is held: see belfry restored",
+        detail: "what was due before the store was restored is held: see belfry restored".into(),
         took_ms: 0,
     });
     let mut checks = vec![
         Check {
             name: "draining",
             ok: !draining,
-            detail: if draining { "the server is stopping" } else { "the server takes requests" },
+            detail: if draining { "the server is stopping" } else { "the server takes requests" }.into(),
             took_ms: 0,
         },
         Check {
             name: "store",
             ok: store && !draining,
-            detail: match (draining, store) {
-                (true, _) => "not asked: the server is stopping",
-                (false, true) => "a probe was written and read",
-                (false, false) => "a probe could not be written and read in time",
+            detail: match probed {
+                Ok(()) if draining => "not asked: the server is stopping".into(),
+                Ok(()) => "a probe was written and read".into(),
+                Err(why) => why.to_string().into(),
             },
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         },
     ];
     checks.extend(held);
+    if verbose && store && !draining {
+        checks.extend(workers(&api).await);
+    }
     let readiness = Readiness {
         ready,
         checks: verbose.then_some(checks),
@@ -104,12 +112,27 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     (status, Json(readiness)).into_response()
 }
 
+/// Without one everything waits. No reason to send no requests: what is accepted meanwhile goes out later.
+async fn workers(api: &Shared) -> Option<Check> {
+    let found = api.stored("workers", (api.deps.workers)()).await.ok()??;
+    let detail = match found {
+        0 => "no worker is there: nothing is sent".into(),
+        1 => "1 worker is there".into(),
+        many => format!("{many} workers are there").into(),
+    };
+    Some(Check { name: "workers", ok: found > 0, detail, took_ms: 0 })
+}
+
 /// Metrics
 ///
 /// In OpenMetrics text. Labels come from closed sets only.
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
     responses((status = 200, description = "All of them.", body = String, content_type = "application/openmetrics-text"), OpsProblems))]
 pub async fn metrics(State(api): State<Shared>) -> Response {
+    exposed((api.deps.metrics)())
+}
+
+pub(super) fn exposed(text: String) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
-    (kind, (api.deps.metrics)()).into_response()
+    (kind, text).into_response()
 }

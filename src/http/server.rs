@@ -14,6 +14,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use super::drain::Drain;
@@ -55,6 +56,26 @@ pub struct Server {
     pub facts: Arc<dyn FactSink>,
 }
 
+/// The router that answers; another may take its place while requests come.
+pub struct Current(watch::Sender<Router>);
+
+impl Current {
+    #[must_use]
+    pub fn new(router: Router) -> Self {
+        Self(watch::Sender::new(router))
+    }
+
+    /// From the next request on, also on connections that are open.
+    pub fn replace(&self, router: Router) {
+        drop(self.0.send_replace(router));
+    }
+
+    #[must_use]
+    pub fn seen(&self) -> watch::Receiver<Router> {
+        self.0.subscribe()
+    }
+}
+
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
@@ -73,6 +94,11 @@ impl Server {
     /// Serves until the drain begins and open requests have finished, or the grace has run out.
     /// Idle connections are closed at once: nobody waits for a client that has nothing to say.
     pub async fn serve(&self, listener: TcpListener, router: Router) -> Served {
+        self.serve_current(listener, Current::new(router).seen()).await
+    }
+
+    /// The same by whatever router is the current one when a request comes.
+    pub async fn serve_current(&self, listener: TcpListener, router: watch::Receiver<Router>) -> Served {
         let mut connections = JoinSet::new();
         loop {
             let room = connections.len() < self.limits.most_connections;
@@ -112,7 +138,7 @@ fn of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: ServerLimits, drain: Drain) {
+async fn connection(stream: TcpStream, router: watch::Receiver<Router>, limits: ServerLimits, drain: Drain) {
     // Without it small answers wait for the client's delayed acknowledgement.
     if stream.set_nodelay(true).is_err() {
         return;
@@ -120,10 +146,10 @@ async fn connection(stream: TcpStream, router: Router, limits: ServerLimits, dra
     let turns = Arc::new(Turns::default());
     let io = GuardedIo::new(stream, Arc::clone(&turns), limits.header_timeout, limits.write_timeout);
     let answering = Arc::clone(&turns);
-    let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
         let turn = OurTurn::begin(&turns);
-        let answering = router.call(request);
+        let current = router.borrow().clone();
+        let answering = TowerToHyperService::new(current).call(request);
         async move {
             let answer = answering.await;
             drop(turn);

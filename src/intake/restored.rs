@@ -17,7 +17,7 @@ use crate::ports::deliveries::{Deliveries, MOST_ITEMS, Written};
 use crate::ports::holds::Holds;
 
 /// Deliveries shown by themselves.
-const SAMPLE: usize = 20;
+pub const SAMPLE: usize = 20;
 /// Pages of [`MOST_ITEMS`] that one call looks at.
 const PAGES_READ: usize = 8;
 /// And that one call cancels from: each waits for the disk.

@@ -95,11 +95,12 @@ fn answered(route: &str, method: &str, status: u16, took: Duration) {
 }
 
 fn started(start: &Start) {
-    let Start { version, listen, store, roles, config, providers, key_file } = start;
+    let Start { version, listen, store, store_at, durability, roles, config, providers, key_file } = start;
     let config = config.as_deref().unwrap_or("defaults");
     let providers = if providers.is_empty() { "outbox".to_owned() } else { providers.join(",") };
     let key_file = key_file.as_deref();
-    info!(target: SERVER, fact = "started", version, %listen, store, roles, config, providers, key_file,
+    info!(target: SERVER, fact = "started", version, %listen, store, store_at, durability, roles, config,
+        providers, key_file,
         "started");
 }
 

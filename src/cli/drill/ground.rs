@@ -54,9 +54,11 @@ pub struct DrillGround {
 }
 
 impl DrillGround {
+    /// `given`: on the Redis that `config` names, rather than one of the drill's own.
+    ///
     /// # Errors
     /// The server does not start, or its folder cannot be made.
-    pub async fn new(mut config: Config, redis: Option<&str>, run: u32) -> anyhow::Result<Self> {
+    pub async fn new(mut config: Config, given: bool, run: u32) -> anyhow::Result<Self> {
         let content = Content::load_or_built_in(&config.templates.path).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             anyhow::anyhow!("the templates do not compile:\n  {}", lines.join("\n  "))
@@ -66,10 +68,9 @@ impl DrillGround {
         let mut server = None;
         if config.store.kind == StoreKind::Redis {
             config.store.redis.shards = Some(SHARDS);
-            config.store.redis.url = match redis {
-                Some(url) => url.to_owned(),
-                None => server.insert(OwnServer::start(&folder.0).await?).url(),
-            };
+            if !given {
+                config.store.redis.url = server.insert(OwnServer::start(&folder.0).await?).url();
+            }
         }
         Ok(Self {
             config,
@@ -109,7 +110,8 @@ impl DrillGround {
     }
 
     async fn stores(&self, config: &Config) -> Result<Stores, String> {
-        let around = Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched), patient: false };
+        let around =
+            Surroundings { clock: Arc::new(MachineClock), watch: Arc::new(Unwatched), patient: false, begins: true };
         Stores::open(config, false, around).await.map_err(|error| format!("{error:#}"))
     }
 }

@@ -3,21 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Shell;
 use super::exit::{Exit, Failure};
-use super::terminal::{Colour, Format, Look, colour_on_stderr, print, print_json};
+use super::terminal::{Format, colour_on_stderr, print_json};
+use crate::app::Stores;
 use crate::config::{Config, LogConfig, LogFormat, Sources, StoreKind};
 use crate::machine::{MachineClock, MachineDice};
 use crate::ops::drill::{Class, Drill, Guard, Hop, LATER, Row, SCENES, Scene};
 use crate::ports::clock::{Clock, Dice};
 use crate::telemetry::start_logging;
 
+mod board;
 mod ground;
 mod server;
 
+use board::Board;
 use ground::DrillGround;
 
 #[derive(Args)]
@@ -50,10 +55,15 @@ enum On {
 pub async fn run(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Exit> {
     start_logging(&LogConfig { format: LogFormat::Pretty, level: "error".into() }, colour_on_stderr())?;
     let seed = args.seed.unwrap_or_else(|| MachineDice.roll() >> 32);
+    // Before anything is made: a signal that comes right after has to find its listener.
+    let mut terminated = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let config = configured(shell, args)?;
+    if args.redis.is_some() {
+        given(&config).await?;
+    }
     let began = MachineClock.boot();
     let ground = Arc::new(
-        DrillGround::new(config, args.redis.as_deref(), u32::try_from(MachineDice.roll() >> 32).unwrap_or_default())
+        DrillGround::new(config, args.redis.is_some(), u32::try_from(MachineDice.roll() >> 32).unwrap_or_default())
             .await?,
     );
     let drill = Drill { ground: ground.clone(), seed };
@@ -65,20 +75,23 @@ pub async fn run(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Exit> {
     let played = tokio::select! {
         biased;
         // What it made is taken away all the same.
+        _ = terminated.recv() => Err(Failure::new(Exit::Failed, "terminated").into()),
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Failed, "interrupted").into()),
         played = walk(&board, &drill, &ground, &scenes) => played,
     };
     let store = ground.store();
     drop(drill);
-    if let Some(ground) = Arc::into_inner(ground) {
-        ground.end().await?;
-    }
-    let rows = played?;
+    let ended = match Arc::into_inner(ground) {
+        Some(ground) => ground.end().await,
+        None => Ok(()),
+    };
+    let rows = played.inspect_err(|_| board.write("\n").unwrap_or_default())?;
+    ended?;
     let kept = rows.iter().all(Row::was_kept);
     let took = MachineClock.boot().saturating_sub(began);
     match shell.look.format {
         Format::Json => print_json(&as_json(&rows, seed, store, took))?,
-        Format::Table => board.sum_up(&rows, took)?,
+        Format::Table => board.write(&board.sum(&rows, took))?,
     }
     Ok(if kept { Exit::Ok } else { Exit::Findings })
 }
@@ -86,8 +99,9 @@ pub async fn run(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Exit> {
 /// The embedded defaults, and of the configuration only how a given Redis is logged into.
 fn configured(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Config> {
     let mut config = Config::load(&Sources::default())?;
-    if args.redis.is_some() {
+    if let Some(url) = &args.redis {
         config.store.redis = shell.config()?.store.redis;
+        config.store.redis.url.clone_from(url);
     }
     config.store.kind = match args.store {
         On::Redis => StoreKind::Redis,
@@ -96,92 +110,29 @@ fn configured(shell: &Shell, args: &DrillArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// What is wrong with the one that was given is said before anything is drawn.
+async fn given(config: &Config) -> anyhow::Result<()> {
+    Stores::check_redis(config).map_err(|wrong| {
+        let what = wrong.trim_start_matches("store.redis.url: ");
+        Failure::new(Exit::Usage, format!("--redis: {what}"))
+    })?;
+    Stores::reach_redis(config).await
+}
+
 async fn walk(board: &Board, drill: &Drill, ground: &DrillGround, scenes: &[&Scene]) -> anyhow::Result<Vec<Row>> {
-    board.begin(ground.store())?;
+    board.write(&board.heading(ground.store()))?;
     let mut rows: Vec<Row> = Vec::with_capacity(scenes.len());
     for scene in scenes {
         if rows.last().is_none_or(|row| row.hop != scene.hop) {
-            board.hop(scene.hop)?;
+            board.write(&board.hop(scene.hop))?;
         }
-        board.scene(scene)?;
+        board.write(&board.scene(scene))?;
         let row = drill.play(scene).await?;
         ground.clear().await;
-        board.row(&row)?;
+        board.write(&board.row(&row))?;
         rows.push(row);
     }
     Ok(rows)
-}
-
-/// The table, which fills while the drill goes on. Programs get one document at the end.
-struct Board {
-    look: Look,
-    seed: u64,
-}
-
-impl Board {
-    const FAULT: usize = 49;
-    const ORDER: usize = 18;
-    const GUARD: usize = 29;
-
-    fn write(&self, text: &str) -> anyhow::Result<()> {
-        if self.look.format == Format::Table {
-            print(text)?;
-        }
-        Ok(())
-    }
-
-    fn begin(&self, store: &str) -> anyhow::Result<()> {
-        let (fault, order, guard) = (Self::FAULT, Self::ORDER, Self::GUARD);
-        self.write(&format!("Copies that one person gets of one message, on {store}. Seed {}.\n\n", self.seed))?;
-        let heading = format!(
-            "{:<fault$}{:<order$}{:<guard$}{:>4}{:>9}  {}\n",
-            "FAULT", "CLASS", "GUARD", "WITH", "WITHOUT", "AND"
-        );
-        self.write(&self.look.paint(Colour::Faint, &heading))
-    }
-
-    fn hop(&self, hop: Hop) -> anyhow::Result<()> {
-        self.write(&format!("{}\n", self.look.paint(Colour::Bold, hop.name())))
-    }
-
-    fn scene(&self, scene: &Scene) -> anyhow::Result<()> {
-        let (fault, order, guard) = (Self::FAULT, Self::ORDER, Self::GUARD);
-        let (name, class) = (format!("  {}", scene.fault.name()), scene.class.name());
-        self.write(&format!("{name:<fault$}{class:<order$}{:<guard$}", scene.guard.name()))
-    }
-
-    fn row(&self, row: &Row) -> anyhow::Result<()> {
-        let right = if row.with.is_right() { Colour::Green } else { Colour::Red };
-        let with = self.look.paint(right, &format!("{:>4}", row.with.received));
-        let wrong = if row.without.is_right() { Colour::Yellow } else { Colour::Red };
-        let without = self.look.paint(wrong, &format!("{:>9}", row.without.received));
-        let and = match (row.with.broken.as_slice(), row.without.broken.first()) {
-            ([], Some(promise)) => promise.clone(),
-            ([], None) if row.without.received == 1 => "no damage shown".to_owned(),
-            ([], None) => "not what was asked for".to_owned(),
-            (broken, _) => format!("with the guard on: {}", broken.join("; ")),
-        };
-        self.write(&format!("{with}{without}  {and}\n"))
-    }
-
-    fn sum_up(&self, rows: &[Row], took: Duration) -> anyhow::Result<()> {
-        for (hop, with) in LATER {
-            self.write(&self.look.paint(Colour::Faint, &format!("{hop}: joins with {with}\n")))?;
-        }
-        let verdict = match (rows.iter().all(Row::was_kept), rows.iter().all(|row| row.with.is_right())) {
-            (true, true) => {
-                self.look.paint(Colour::Green, "With all guards on everybody got one copy and no promise was broken.")
-            }
-            (true, false) => self.look.paint(Colour::Yellow, "With all guards on no promise was broken."),
-            (false, _) => self.look.paint(Colour::Red, "With all guards on a promise was broken."),
-        };
-        let idle: Vec<&str> = idle_guards(rows).map(Guard::name).collect();
-        let idle = match idle.as_slice() {
-            [] => String::new(),
-            guards => format!("No damage was shown without: {}.\n", guards.join(", ")),
-        };
-        self.write(&format!("\n{verdict}\n{idle}{} plays in {:.1} s.\n", rows.len() * 2, took.as_secs_f64()))
-    }
 }
 
 fn played_guards(rows: &[Row]) -> impl Iterator<Item = Guard> {

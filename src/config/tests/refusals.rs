@@ -41,6 +41,11 @@ const BAD: &[(&str, &[&str])] = &[
     ("[store.redis]\nurl = \"http://x\"\n", &["store.redis.url: expected redis://host:6379"]),
     ("[store.redis]\nurl = \"redis://:pw@x\"\n", &["store.redis.url: holds a password; give it by password_file"]),
     ("[store.redis]\nurl = \"redis+sentinel://x\"\n", &["store.redis.url: lacks the primary's name"]),
+    (
+        "[store.redis]\nurl = \"redis+sentinel://h/mymaster/1\"\n",
+        &["store.redis.url: names a database, which cannot be chosen with Sentinel"],
+    ),
+    ("[store.redis]\nshards = 70000\n", &["store.redis.shards: expected a whole number from 1 to 256"]),
     ("[store.redis]\nuser = \"u\"\n", &["store.redis.user: has no password; give it by password_file"]),
     ("[store.redis]\npassword = \"p\"\n", &["store.redis.password: a secret does not belong"]),
     ("[store.redis]\nuser = \"u\"\npassword_file = \"/nowhere\"\n", &["store.redis.password_file: /nowhere cannot be"]),
@@ -190,6 +195,43 @@ fn one_slip_is_one_problem() {
         let refused = Dir::new().load(text).map(|_| ()).expect_err(text);
         assert_eq!(refused.problems.len(), 1, "{refused}");
         assert!(refused.to_string().contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn a_password_file_holds_one_line_and_no_blanks_at_its_end() {
+    let refused = |text: &str| {
+        let dir = Dir::new();
+        let password = dir.file("password", text);
+        let text = format!("[store.redis]\nuser = \"u\"\npassword_file = {password:?}\n");
+        dir.load(&text).map(|_| ()).err().map(|errors| errors.to_string())
+    };
+    for fine in ["hunter2", "hunter2\n", "hunter2\r\n", " hunter 2\n"] {
+        assert_eq!(refused(fine), None, "{fine:?}");
+    }
+    for (text, said) in [
+        ("hunter2\nhunter3\n", "store.redis.password_file"),
+        ("hunter2\nhunter3\n", "holds more than one line"),
+        ("hunter2 \n", "ends with a blank"),
+        ("hunter2\t", "ends with a blank"),
+    ] {
+        let problem = refused(text).unwrap_or_else(|| panic!("{text:?} is taken"));
+        assert!(problem.contains(said) && !problem.contains("hunter"), "{problem}");
+    }
+}
+
+#[test]
+fn a_file_of_roots_that_holds_none_is_refused_before_the_start() {
+    let dir = Dir::new();
+    for (content, said) in [
+        ("# no certificate\n", "holds no certificate"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "ca.pem"),
+    ] {
+        let file = dir.file("ca.pem", content);
+        let text = format!("[store.redis]\nurl = \"rediss://h\"\nca_file = {file:?}\n");
+        let refused = dir.load(&text).map(|_| ()).expect_err(content);
+        assert_eq!(refused.problems.len(), 1, "{refused}");
+        assert!(refused.to_string().contains("store.redis.ca_file") && refused.to_string().contains(said), "{refused}");
     }
 }
 

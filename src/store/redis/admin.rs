@@ -42,9 +42,16 @@ impl RedisStore {
         let args = vec![layout.to_string().into_bytes(), shards.to_string().into_bytes()];
         let fixed = self.installation("layout", args, Need::Durable).await?.ok_or_else(|| corrupt("the layout"))?;
         let [layout, shards] = answers::parts(fixed)?;
-        let (layout, shards) = (answers::number(&layout)?, answers::number(&shards)?);
-        let layout = u64::try_from(layout).map_err(|_| corrupt("the layout"))?;
-        Ok((layout, u16::try_from(shards).map_err(|_| corrupt("the layout"))?))
+        numbers(&layout, &shards)
+    }
+
+    /// Likewise; `None` where nothing is fixed, and then nothing is written.
+    pub(super) async fn fixed(&self) -> Result<Option<(u64, u16)>> {
+        let fixed = self.installation("fixed", Vec::new(), Need::Done).await?.ok_or_else(|| corrupt("the layout"))?;
+        match answers::parts(fixed)? {
+            [Value::Nil, _] | [_, Value::Nil] => Ok(None),
+            [layout, shards] => numbers(&layout, &shards).map(Some),
+        }
     }
 
     /// Says what this node has in use, and drops what no node has had for long.
@@ -54,6 +61,12 @@ impl RedisStore {
         args.extend(in_use.into_iter().map(String::into_bytes));
         self.installation("purge_templates", args, Need::Done).await.map(drop)
     }
+}
+
+fn numbers(layout: &Value, shards: &Value) -> Result<(u64, u16)> {
+    let (layout, shards) = (answers::number(layout)?, answers::number(shards)?);
+    let layout = u64::try_from(layout).map_err(|_| corrupt("the layout"))?;
+    Ok((layout, u16::try_from(shards).map_err(|_| corrupt("the layout"))?))
 }
 
 fn api_key(body: &[u8]) -> Result<ApiKey> {

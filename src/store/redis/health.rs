@@ -42,13 +42,23 @@ impl RedisStore {
         self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await.map(drop)
     }
 
+    /// What keeps the servers from being used as they should, whether or not anything was begun there.
+    pub async fn unfit(&self) -> Vec<String> {
+        self.link.check().await.into_iter().map(|finding| finding.text).collect()
+    }
+
+    /// The servers that keep nothing on disk, where no answer waits for one, as far as they tell.
+    pub async fn keeping_nothing(&self) -> Vec<String> {
+        self.link.keeping_nothing().await
+    }
+
     /// What an operator has to look at: how the servers are set up, and lines about what shards have
     /// lost, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] where they cannot be asked.
     pub async fn findings(&self) -> Result<Vec<String>> {
-        let mut findings: Vec<String> = self.link.check().await.into_iter().map(|finding| finding.text).collect();
+        let mut findings = self.unfit().await;
         let shards = (0..self.names.shards()).map(|shard| self.look(shard));
         for found in futures::future::try_join_all(shards).await? {
             findings.extend(found.losses);

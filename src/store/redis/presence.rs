@@ -22,6 +22,14 @@ const SKEWED_MS: i64 = 5_000;
 /// So long something has been due when nodes take it that its shard is not preferred by.
 pub(super) const HELP_AFTER: Duration = Duration::from_secs(2);
 
+/// Of a node, as the script takes it.
+#[derive(Clone, Copy)]
+enum Says {
+    Leaves = 0,
+    There = 1,
+    Nothing = 2,
+}
+
 impl RedisStore {
     /// Takes part in the sharing of shards under this name, until [`Self::leave`].
     pub fn join(&self, node: &str) {
@@ -39,15 +47,23 @@ impl RedisStore {
         if let Some(staying) = self.staying.lock().unwrap_or_else(PoisonError::into_inner).take() {
             staying.abort();
         }
-        self.say_present(node, false).await.map(drop)
+        self.say_present(node, Says::Leaves).await.map(drop)
     }
 
-    async fn say_present(&self, node: &str, there: bool) -> Result<Vec<String>> {
+    /// Those that take part now.
+    ///
+    /// # Errors
+    /// [`crate::ports::StoreError`]
+    pub async fn nodes(&self) -> Result<Vec<String>> {
+        self.say_present("", Says::Nothing).await
+    }
+
+    async fn say_present(&self, node: &str, says: Says) -> Result<Vec<String>> {
         let args = vec![
             self.time_arg(),
             node.as_bytes().to_vec(),
             signed(GONE.as_millis().try_into().unwrap_or(i64::MAX)),
-            signed(i64::from(there)),
+            signed(says as i64),
         ];
         let keys = vec![self.names.installation("nodes")];
         let answer = self
@@ -64,7 +80,7 @@ async fn stay(store: Weak<RedisStore>, node: String) {
     loop {
         let Some(here) = store.upgrade() else { return };
         // While the store is away everybody keeps what they had.
-        if let Ok(nodes) = here.say_present(&node, true).await {
+        if let Ok(nodes) = here.say_present(&node, Says::There).await {
             for (shard, place) in (0..).zip(&here.shards) {
                 if place.prefer(preferred_by(shard, &nodes).is_none_or(|one| one == node)) {
                     here.woken(shard);

@@ -55,6 +55,9 @@ pub enum PrepareError {
     Shards { fixed: u16, asked: u16 },
     #[error("this Redis was written by another version of Belfry (layout {found}; this one knows layout {known})")]
     Layout { found: u64, known: u64 },
+    /// A replica is away, or the disk; it passes.
+    #[error("what is written now would not be as durable as store.redis.durability asks for: {0}")]
+    NotDurable(StoreError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -168,15 +171,30 @@ impl RedisStore {
     /// # Errors
     /// It is not, or the store is away.
     pub async fn prepare(&self) -> std::result::Result<(), PrepareError> {
-        let (layout, shards) = self.layout(LAYOUT, self.names.shards()).await?;
+        self.link.settled().await.map_err(PrepareError::NotDurable)?;
+        self.fits(self.layout(LAYOUT, self.names.shards()).await?)?;
+        // Where a shard is away the others have it, and whoever is to hold waits for all of them.
+        self.spread_hold().await.ok();
+        Ok(())
+    }
+
+    /// As [`Self::prepare`], for whoever only looks: begins nothing where no node ever came. Whether one did.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn is_begun(&self) -> std::result::Result<bool, PrepareError> {
+        let Some(fixed) = self.fixed().await? else { return Ok(false) };
+        self.fits(fixed)?;
+        Ok(true)
+    }
+
+    fn fits(&self, (layout, shards): (u64, u16)) -> std::result::Result<(), PrepareError> {
         if layout != LAYOUT {
             return Err(PrepareError::Layout { found: layout, known: LAYOUT });
         }
         if shards != self.names.shards() {
             return Err(PrepareError::Shards { fixed: shards, asked: self.names.shards() });
         }
-        // Where a shard is away the others have it, and whoever is to hold waits for all of them.
-        self.spread_hold().await.ok();
         Ok(())
     }
 

@@ -66,6 +66,13 @@ fn what_is_held_is_seen_and_released_by_the_command_line() {
     assert!(doctor.code == 3 && doctor.out.contains("`belfry restored`"), "{doctor:?}");
     let asked = run(dir, &["restored", "release"], &[]);
     assert!(asked.code == 2 && asked.err.contains("3 deliveries held") && asked.err.contains("--yes"), "{asked:?}");
+    let all = run(dir, &["restored", "cancel"], &[]);
+    assert!(all.code == 2 && all.err.contains("3 deliveries held") && all.err.contains("--yes"), "{all:?}");
+    let unknown = run(dir, &["restored", "cancel", "--class", "marketting"], &[]);
+    assert!(unknown.code == 2 && unknown.err.contains("no class \"marketting\""), "{unknown:?}");
+    assert!(unknown.err.contains("held are those of marketing, receipt;"), "{unknown:?}");
+    assert!(unknown.err.contains("configured are code, digest"), "{unknown:?}");
+    assert_eq!(json(dir, &["restored"])["held"], 3, "nothing was cancelled unasked");
     let log = stop(server);
     assert!(log.contains("held_after_restore"), "{log}");
 
@@ -74,6 +81,11 @@ fn what_is_held_is_seen_and_released_by_the_command_line() {
     assert!(doctor.code == 3 && doctor.out.contains("`belfry restored`"), "{doctor:?}");
     let cancelled = run(dir, &["restored", "cancel", "--class", "marketing"], &[]);
     assert_eq!(cancelled.out, "2 deliveries cancelled; 1 of other classes still held\n", "{cancelled:?}");
+    let elsewhere = ["--config", "our shop.toml"];
+    std::fs::write(dir.join(elsewhere[1]), "").unwrap();
+    let shown = run(dir, &[&["restored"][..], &elsewhere].concat(), &[]);
+    assert!(shown.out.contains("belfry restored release --yes --config 'our shop.toml'\n"), "{shown:?}");
+    assert!(shown.out.contains("belfry restored cancel --class receipt --config 'our shop.toml'\n"), "{shown:?}");
     let released = run(dir, &["restored", "release", "--yes"], &[]);
     assert_eq!(released.out, "1 delivery released: it goes out as soon as a worker runs\n", "{released:?}");
     let nothing = run(dir, &["restored", "release", "--yes"], &[]);
@@ -83,6 +95,19 @@ fn what_is_held_is_seen_and_released_by_the_command_line() {
     let page = |state: &str| json(dir, &["find", "--state", state])["data"].as_array().map_or(0, Vec::len);
     until("the receipt goes out", PATIENCE, || (page("accepted") == 1).then_some(()));
     assert_eq!(page("cancelled"), 2);
+    drop(server);
+}
+
+#[test]
+fn programs_read_of_a_release_what_the_api_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    a_store_that_was_restored(dir);
+    let server = Running::start(dir, &["--port", "0", "--after-restore"], &[]);
+    let cancelled = json(dir, &["restored", "cancel", "--yes"]);
+    assert_eq!((&cancelled["cancelled"], &cancelled["left"]), (&3.into(), &0.into()), "{cancelled}");
+    let released = json(dir, &["restored", "release", "--yes"]);
+    assert_eq!((&released["released"], &released["deliveries"]), (&true.into(), &0.into()), "{released}");
     drop(server);
 }
 

@@ -77,6 +77,12 @@ fn one_node_accepts_and_another_delivers() {
     let api = site.node("api");
     let id = site.send("ada@example.com", &api);
     assert_eq!(site.state(&id, &api), "queued", "nobody is there who would deliver it");
+    let none = "no worker is there: nothing is sent";
+    assert!(asked(&api, "/readyz?verbose").contains(none));
+    let look = |args: &[&str]| run(site.dir(), &[args, &["--config", "belfry.toml"]].concat(), &[KEY]);
+    let (doctor, status) = (look(&["doctor"]), look(&["status"]));
+    assert!(doctor.code == 3 && doctor.out.contains(none), "{doctor:?}");
+    assert!(status.code == 0 && status.out.contains(none), "{status:?}");
     let worker = site.node("worker");
     site.comes_to("accepted", &id, &api);
     for (path, status) in [
@@ -90,17 +96,70 @@ fn one_node_accepts_and_another_delivers() {
     ] {
         assert!(asked(&worker, path).starts_with(&format!("HTTP/1.1 {status} ")), "{path}");
     }
-    assert!(asked(&worker, "/readyz?verbose").contains("\"roles\":[\"worker\"]"));
+    let ready = asked(&worker, "/readyz?verbose");
+    assert!(ready.contains("\"roles\":[\"worker\"]") && ready.contains("1 worker is there"), "{ready}");
     assert!(asked(&worker, "/metrics").contains("belfry_"));
     assert_eq!(worker.told["roles"], serde_json::json!(["worker"]));
     assert_eq!(worker.told.get("api"), None, "it has none");
     assert!(worker.told.get("api_key").is_none(), "a key that nobody could use there");
     assert_eq!(site.json(&["status"], &api)["roles"], serde_json::json!(["api"]));
-    let doctor = run(site.dir(), &["doctor", "--config", "belfry.toml"], &[KEY]);
+    let doctor = look(&["doctor"]);
+    assert!(doctor.code == 0 && doctor.out.contains("1 worker is there"), "{doctor:?}");
     assert!(doctor.out.contains(&format!("ready at {} as api", api.url())), "{doctor:?}");
     worker.signal(Signal::TERM);
     let (ended, log) = worker.ended();
     assert!(ended.success() && log.contains("roles=\"worker\"") || log.contains("\"roles\":\"worker\""), "{log}");
+}
+
+#[test]
+fn without_its_configuration_a_command_uses_the_server_that_runs_here_or_says_what_is_missing() {
+    let site = Site::new("roles-plain");
+    let away = run(site.dir(), &["restored"], &[]);
+    assert!(away.code == 1 && away.err.contains("there is no store yet") && away.err.contains("--config"), "{away:?}");
+    let node = site.node("api,worker,scheduler");
+    let bare = run(site.dir(), &["restored"], &[]);
+    assert!(bare.code == 1 && bare.err.contains("--api-key-file or BELFRY_API_KEY"), "{bare:?}");
+    let here = run(site.dir(), &["restored"], &[KEY]);
+    assert!(here.code == 0 && here.out.starts_with("Nothing is held"), "{here:?}");
+    let keys = run(site.dir(), &["keys", "list"], &[KEY]);
+    assert_eq!(keys.code, 0, "{keys:?}");
+    let doctor = run(site.dir(), &["doctor"], &[]);
+    let said = format!("ready at {} as api, worker, scheduler, on another store", node.url());
+    assert!(doctor.code == 0 && doctor.out.contains(&said) && doctor.out.contains("--config"), "{doctor:?}");
+}
+
+#[test]
+fn the_address_of_a_node_that_ended_misleads_nobody() {
+    let site = Site::new("roles-two-here");
+    // Given back just before it is used.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let listen = ("BELFRY__HTTP__LISTEN", &*free);
+    let first = Running::start(site.dir(), &["--config", "belfry.toml"], &[KEY, listen]);
+    let second = site.node("api,worker,scheduler");
+    let status = || run(site.dir(), &["status", "--config", "belfry.toml"], &[KEY, listen]);
+    assert!(status().out.starts_with(&second.url()), "{:?}", status());
+    let (left, url) = (site.dir().join(".belfry/server"), second.url());
+    second.signal(Signal::TERM);
+    assert!(second.ended().0.success());
+    assert!(!left.exists(), "it took its address away");
+    assert!(status().out.starts_with(&first.url()), "{:?}", status());
+    // One that was killed takes nothing away.
+    std::fs::write(&left, url).unwrap();
+    let (there, doctor) = (status(), run(site.dir(), &["doctor", "--config", "belfry.toml"], &[KEY, listen]));
+    assert!(there.code == 0 && there.out.starts_with(&first.url()), "{there:?}");
+    assert!(doctor.out.contains(&format!("ready at {}", first.url())), "{doctor:?}");
+    first.signal(Signal::TERM);
+    assert!(first.ended().0.success());
+    assert!(left.exists(), "another's address is left alone");
+}
+
+#[test]
+fn what_is_in_memory_is_told_as_such_whatever_is_configured() {
+    let site = Site::new("roles-memory");
+    let node = Running::start(site.dir(), &["--port", "0", "--config", "belfry.toml", "--ephemeral"], &[KEY]);
+    node.signal(Signal::TERM);
+    let log = node.ended().1;
+    assert!(log.contains("store=\"memory\"") && !log.contains("store=\"redis\""), "{log}");
 }
 
 #[test]

@@ -3,11 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use redis::Commands;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
+
+use crate::peers::signal;
+use crate::peers::until::until;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn belfry(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_belfry"));
@@ -123,6 +130,30 @@ fn a_given_redis_is_left_as_it_was() {
     assert_eq!(rows(&report).len(), 2);
     let left: Vec<String> = connection.keys("*").unwrap();
     assert_eq!(left, ["belfry:{0}:somebody's"]);
+}
+
+#[test]
+fn a_given_redis_is_left_as_it_was_also_where_the_drill_is_ended() {
+    let server = crate::redis::Server::plain();
+    let size = || server.ask::<u64>(&["DBSIZE"]);
+    let mut child = belfry(&["--redis", &server.url()]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("it has begun", PATIENCE, || (size() > 0).then_some(()));
+    signal::send(Pid::from_child(&child), Signal::TERM);
+    let ended = until("it ends", PATIENCE, || child.try_wait().unwrap());
+    assert_eq!((ended.code(), size()), (Some(1), 0));
+}
+
+#[test]
+fn a_url_that_is_none_is_a_matter_of_usage() {
+    for (url, said) in [
+        ("http://127.0.0.1:1", "--redis: expected redis://"),
+        ("redis://:hunter2@127.0.0.1:1", "--redis: holds a password; give it by password_file"),
+    ] {
+        let output = belfry(&["--redis", url]).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(output.stdout.is_empty() && err.contains(said) && !err.contains("hunter2"), "{err}");
+    }
 }
 
 #[test]

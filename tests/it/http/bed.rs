@@ -146,6 +146,7 @@ impl Bed {
                 .map(|key| ApiKey { operator: true, ..stored_key(&key, "default", "live", "main", ALL) }),
             environments: Arc::new(|| vec!["staging".into()]),
             roles: vec!["api", "worker", "scheduler"],
+            workers: Arc::new(|| Box::pin(async { Ok(None) })),
             public_url: "https://notify.example.com".into(),
             durability: "nothing".into(),
             drain: drain.clone(),

@@ -63,12 +63,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         rule: "shell",
-        path: "src/app/mod.rs",
-        what: "",
-        reason: "starts the server's own task, which it joins at the end",
-    },
-    Exception {
-        rule: "shell",
         path: "src/cli/",
         what: "",
         reason: "a command is a shell of its own: it draws a key, and looks whether to colour",

@@ -176,7 +176,10 @@ fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, String> {
         }
     }
     if roots.is_empty() {
-        return Err("there are no trusted roots to check a server's certificate by".into());
+        return Err(ca_file.map_or_else(
+            || "there are no trusted roots to check a server's certificate by".into(),
+            |file| format!("{} holds no certificate", file.display()),
+        ));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)

@@ -16,6 +16,7 @@ mod check;
 mod cluster;
 mod dial;
 mod errors;
+mod kept;
 mod map;
 mod node;
 mod sentinel;
@@ -71,6 +72,14 @@ impl Call<'_> {
 
 /// As the scripts say it of a shard that has gone back: it may have.
 const OTHER_SERVER: &str = "BELFRYPAST another server has the shard";
+
+/// Whether the file of roots can be used, without connecting.
+///
+/// # Errors
+/// In words why not.
+pub fn check_roots(settings: &LinkSettings) -> Result<(), String> {
+    dial::Dialer::new(&settings.target, settings.ca_file.as_deref()).map(drop)
+}
 
 /// One call, connecting included.
 const MOST_WAIT: Duration = Duration::from_millis(1_500);
@@ -247,6 +256,12 @@ impl Link {
     pub async fn check(&self) -> Vec<Finding> {
         self.watch();
         check::check(&self.map, Instant::now() + MOST_WAIT - GIVING_UP).await
+    }
+
+    /// Addresses of servers that are known to keep nothing on disk, where no answer waits for one.
+    pub async fn keeping_nothing(&self) -> Vec<String> {
+        self.watch();
+        kept::keeping_nothing(&self.map, Instant::now() + MOST_WAIT - GIVING_UP).await
     }
 
     /// Calls `tell` for every wake that is published, and once after every (re)connection, when some

@@ -207,6 +207,9 @@ impl FromStr for Target {
                 Topology::Single(hosts.remove(0))
             }
             "sentinel" if is_name(path) => Topology::Sentinel { sentinels: hosts, primary: path.to_owned() },
+            "sentinel" if path.split_once('/').is_some_and(|(name, _)| is_name(name)) => {
+                return Err("names a database, which cannot be chosen with Sentinel: redis+sentinel://host:26379/name");
+            }
             "sentinel" => return Err("lacks the primary's name: redis+sentinel://host:26379/name"),
             "cluster" if path.is_empty() => Topology::Cluster(hosts),
             "cluster" => return Err("names a database; a Cluster has only one"),
@@ -335,6 +338,14 @@ mod tests {
         ] {
             assert!(topology(url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_sentinel_s_url_is_told_what_is_wrong_with_it() {
+        let wrong = |url: &str| topology(url).unwrap_err();
+        assert!(wrong("redis+sentinel://h/mymaster/1").starts_with("names a database"));
+        assert!(wrong("redis+sentinel://h/").starts_with("lacks the primary's name"));
+        assert!(wrong("redis+sentinel://h//1").starts_with("lacks the primary's name"));
     }
 
     #[test]

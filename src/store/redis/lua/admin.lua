@@ -14,6 +14,11 @@ local function layout()
   return call('HMGET', KEYS[1], 'layout', 'shards')
 end
 
+-- As they are fixed, where they are: a look begins nothing.
+local function fixed()
+  return call('HMGET', KEYS[1], 'layout', 'shards')
+end
+
 local function create_key()
   if call('HSETNX', root .. 'keys', ARGV[2], ARGV[5]) == 0 then return 0 end
   call('HSETNX', root .. 'keyhashes', ARGV[3], ARGV[2])
@@ -88,6 +93,7 @@ end
 local verbs = {
   secret = secret,
   layout = layout,
+  fixed = fixed,
   create_key = create_key,
   key_by_hash = key_by_hash,
   key_by_id = key_by_id,

@@ -1,5 +1,5 @@
 -- The nodes that take work, by when they were last heard of. ARGV[1]: the time or -1; ARGV[2]: a node;
--- ARGV[3]: how long one counts; ARGV[4]: 0 where it leaves. Answers the time and the nodes.
+-- ARGV[3]: how long one counts; ARGV[4]: 1 where it is there, 0 where it leaves, 2 for a look. Answers the time and the nodes.
 local call = redis.call
 local now = tonumber(ARGV[1])
 if now < 0 then
@@ -8,7 +8,7 @@ if now < 0 then
 end
 if ARGV[4] == '0' then
   call('ZREM', KEYS[1], ARGV[2])
-else
+elseif ARGV[4] == '1' then
   call('ZADD', KEYS[1], now, ARGV[2])
 end
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]))
