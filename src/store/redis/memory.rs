@@ -140,6 +140,11 @@ impl Memory {
     }
 
     #[must_use]
+    pub fn has_claims(&self) -> bool {
+        !self.kept().claims.is_empty()
+    }
+
+    #[must_use]
     pub fn all(&self) -> Remembered {
         let kept = self.kept();
         Remembered {

@@ -34,6 +34,17 @@ pub(super) struct Found {
     pub era: String,
     /// For people: what it lost, oldest first.
     pub losses: Vec<String>,
+    /// Of the server: when the shard was last looked at (nothing: never before), and now.
+    run_before: String,
+    run: String,
+}
+
+impl Found {
+    /// Its server was started anew since, or is another one. Then others may hold more than it knows, and find
+    /// that out by the new era.
+    fn is_elsewhere(&self) -> bool {
+        !self.run_before.is_empty() && self.run_before != self.run
+    }
 }
 
 /// One thing to put back.
@@ -82,13 +93,11 @@ impl RedisStore {
         let seen = place.sequence();
         let known = place.era();
         let found = self.look(shard).await?;
-        if found.at >= seen && known.as_deref() == Some(&found.era) {
+        if found.at >= seen && known.as_deref() == Some(&found.era) && !found.is_elsewhere() {
             // Another call has come first.
             return Ok(());
         }
         let now = self.clock.now();
-        // Nobody takes what another node is at before that one can have said so.
-        place.pause(self.clock.boot() + OTHERS);
         let remembered = place.memory.all();
         let (lost, kept) = self.put_back(shard, &remembered).await?;
         // The shard may have lost the hold as well, and claims go on once it is mended: until it is known
@@ -101,22 +110,37 @@ impl RedisStore {
         let line = loss(shard, (since, now), (found.at, seen), lost.len());
         // Whoever is the first to find out begins the era that tells all others.
         let gone_back = found.at < seen;
-        let begin = if gone_back && known.is_some_and(|known| known.trim_end_matches(DOUBTED) == found.era) {
-            format!("{}-{seen}", now.0)
-        } else {
-            String::new()
-        };
-        let args = vec![decimal(seen), line.into_bytes(), found.era.into_bytes(), begin.into_bytes()];
+        let known_here = known.is_some_and(|known| known.trim_end_matches(DOUBTED) == found.era);
+        let begins = found.is_elsewhere() || (gone_back && known_here);
+        let steps = seen.saturating_sub(found.at);
+        // Another server that lacks nothing is no news.
+        let is_news = gone_back || !lost.is_empty();
+        self.enter(shard, found, begins, (seen, if is_news { &line } else { "" })).await?;
+        if is_news {
+            self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps, lost });
+        }
+        self.woken(shard);
+        Ok(())
+    }
+
+    /// The end of a look at a shard: from now on this node works there. `begins`: a new era, by which all others
+    /// find out, and until they can have, no claims are given. `seen`: how far it had come, and what to tell people.
+    async fn enter(&self, shard: u16, found: Found, begins: bool, (seen, line): (u64, &str)) -> Result<()> {
+        let place = &self.shards[usize::from(shard)];
+        let era = if begins { format!("{}-{seen}", self.clock.now().0) } else { String::new() };
+        let quiet = decimal(u64::try_from(OTHERS.as_millis()).unwrap_or(u64::MAX));
+        let args = vec![
+            decimal(seen),
+            line.as_bytes().to_vec(),
+            found.era.into_bytes(),
+            era.into_bytes(),
+            found.run.into_bytes(),
+            quiet,
+        ];
         let answer = self.past(shard, &self.scripts.mended, Vec::new(), args).await?;
         let [sequence, era] = answer.try_into().map_err(|_| corrupt("an answer"))?;
         place.saw(u64::try_from(answers::number(&sequence)?).unwrap_or(0));
         place.enter(answers::text(era)?);
-        let steps = seen.saturating_sub(found.at);
-        // Another server that lacks nothing is no news.
-        if gone_back || !lost.is_empty() {
-            self.watch.tell(StoreNews::WentBack { shard, since, until: now, steps, lost });
-        }
-        self.woken(shard);
         Ok(())
     }
 
@@ -127,7 +151,12 @@ impl RedisStore {
         if place.era().is_none() {
             let found = self.look(shard).await?;
             place.saw(found.at);
-            place.enter(found.era);
+            if found.run_before == found.run {
+                place.enter(found.era);
+            } else {
+                let (at, elsewhere) = (found.at, found.is_elsewhere());
+                self.enter(shard, found, elsewhere, (at, "")).await?;
+            }
         }
         Ok(())
     }
@@ -135,9 +164,14 @@ impl RedisStore {
     /// Where a shard is, and the lines of what it has lost.
     pub(super) async fn look(&self, shard: u16) -> Result<Found> {
         let answer = self.past(shard, &self.scripts.look, Vec::new(), Vec::new()).await?;
-        let [at, era, losses] = answer.try_into().map_err(|_| corrupt("an answer"))?;
-        let losses = answers::list(losses)?.into_iter().map(answers::text).collect::<Result<_>>()?;
-        Ok(Found { at: u64::try_from(answers::number(&at)?).unwrap_or(0), era: answers::text(era)?, losses })
+        let [at, era, losses, before, run] = answer.try_into().map_err(|_| corrupt("an answer"))?;
+        Ok(Found {
+            at: u64::try_from(answers::number(&at)?).unwrap_or(0),
+            era: answers::text(era)?,
+            losses: answers::list(losses)?.into_iter().map(answers::text).collect::<Result<_>>()?,
+            run_before: answers::text(before)?,
+            run: answers::text(run)?,
+        })
     }
 
     /// In the order in which it came about. Returns the accepted that are gone, and when the latest was

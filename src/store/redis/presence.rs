@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::answers;
 use super::codec::Result;
 use super::link::{Call, Need};
-use super::store::{RedisStore, signed};
+use super::store::{Ask, RedisStore, signed};
 use belfry_domain::UnixMs;
 
 /// How often a node says that it is there.
@@ -36,6 +36,8 @@ impl RedisStore {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let staying = tasks.spawn(stay(self.this.clone(), node.to_owned()));
         *self.staying.lock().unwrap_or_else(PoisonError::into_inner) = Some(staying);
+        // Also while it drains: others wait only so long for a node to find out what a server has lost.
+        tasks.spawn(look_after_claims(self.this.clone()));
     }
 
     /// Leaves what it prefers to the others.
@@ -48,6 +50,12 @@ impl RedisStore {
             staying.abort();
         }
         self.say_present(node, Says::Leaves).await.map(drop)
+    }
+
+    /// Whether a shard knows all that this node has seen of it; it is mended where it does not.
+    async fn is_known(&self, shard: u16) -> bool {
+        let script = &self.scripts.standing;
+        self.run(Ask { shard, script, keys: Vec::new(), args: Vec::new(), need: Need::Done }).await.is_ok()
     }
 
     /// Those that take part now.
@@ -87,6 +95,20 @@ async fn stay(store: Weak<RedisStore>, node: String) {
                 }
             }
         }
+        let (clock, until) = (here.clock.clone(), here.clock.boot() + EVERY);
+        drop(here);
+        clock.sleep_until(until).await;
+    }
+}
+
+/// Asks something of every shard where this node is at something, so that it soon finds out whether the shard
+/// still knows.
+async fn look_after_claims(store: Weak<RedisStore>) {
+    loop {
+        let Some(here) = store.upgrade() else { return };
+        let shards = (0..).zip(&here.shards).filter(|(_, place)| place.memory.has_claims());
+        // Who cannot be asked now is asked again.
+        futures::future::join_all(shards.map(|(shard, _)| here.is_known(shard))).await;
         let (clock, until) = (here.clock.clone(), here.clock.boot() + EVERY);
         drop(here);
         clock.sleep_until(until).await;

@@ -135,6 +135,7 @@ async fn fences_go_above_all_that_were_seen() {
     }
     site.go_back();
     assert!(node.record("k").await.is_some());
+    node.clock.step(QUIET_MS);
     let (other, _) = site.node();
     let claims = other.claims(ask(9, 10)).await.claims;
     assert_eq!(claims.len(), 2);
@@ -158,4 +159,82 @@ async fn whoever_saw_more_mends_again() {
     let told = told.0.lock().unwrap().clone();
     let [StoreNews::WentBack { lost, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!(lost[..], ["b", "c", "d"].map(id_of));
+}
+
+/// Long enough for every node to find out that a server was started anew.
+const QUIET_MS: i64 = 3_000;
+
+/// Whoever starts together with the server knows nothing of what the others are at.
+#[tokio::test]
+async fn a_node_that_is_new_takes_nothing_before_the_others_can_have_said_what_they_are_at() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    let claim = node.claim(1).await;
+    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
+    site.go_back();
+    let (new, _) = site.node();
+    let asked = new.claims(ask(2, 10)).await;
+    assert!(asked.claims.is_empty());
+    assert_eq!(asked.next_due, Some(belfry_domain::UnixMs(new.now().0 + QUIET_MS)));
+    assert!(node.renew(&claim).await);
+    node.clock.step(QUIET_MS);
+    assert!(new.claims(ask(3, 10)).await.claims.is_empty(), "it stands again");
+    assert!(node.stored(&claim.delivery).await.spent);
+}
+
+#[tokio::test]
+async fn what_nobody_was_at_goes_on_after_a_while() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    site.go_back();
+    let (new, told) = site.node();
+    assert!(new.claims(ask(1, 10)).await.claims.is_empty());
+    new.clock.step(QUIET_MS);
+    assert_eq!(new.claims(ask(2, 10)).await.claims.len(), 1);
+    assert_eq!(told.0.lock().unwrap()[..], [], "a restart that lost nothing is no news");
+}
+
+/// Somebody who knows nothing of it has written on: by its height alone the sequence says nothing.
+#[tokio::test]
+async fn a_loss_is_found_although_the_server_has_been_written_to_since() {
+    let mut site = Site::new();
+    let (node, told) = site.node();
+    node.create(intent(&node, "kept")).await;
+    site.save();
+    node.create(intent(&node, "lost")).await;
+    site.go_back();
+    let (new, _) = site.node();
+    for number in 0..20 {
+        new.create(intent(&new, &format!("new-{number}"))).await;
+    }
+    assert!(node.record("lost").await.is_none());
+    let told = told.0.lock().unwrap().clone();
+    let [StoreNews::WentBack { lost, .. }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(lost[..], [id_of("lost")]);
+}
+
+/// It was too late to say so, and its call may have been made: another one must not be.
+#[tokio::test]
+async fn a_claim_whose_call_may_have_been_made_stands_over_one_that_was_given_since() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    let claim = node.claim(1).await;
+    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
+    site.go_back();
+    let (new, _) = site.node();
+    assert!(new.claims(ask(2, 10)).await.claims.is_empty());
+    new.clock.step(QUIET_MS);
+    let second = new.claim(3).await;
+    assert!(node.renew(&claim).await);
+    assert_eq!(new.spend(&second, second.delivery.rev).await, Written::Stale);
+    let done = ended(&node, &node.stored(&claim.delivery).await, State::Accepted);
+    assert_eq!(node.settle(&claim, &done).await, Written::Done);
+    let depths = node.store.depths().await.unwrap();
+    assert!(depths.lanes.iter().all(|lane| (lane.due, lane.sending) == (0, 0)), "{depths:?}");
 }

@@ -62,7 +62,7 @@ pub struct Map {
     looking: Mutex<()>,
     doubt: Notify,
     /// Raised whenever another server than before has any of the keys.
-    generation: AtomicU64,
+    generation: Arc<AtomicU64>,
 }
 
 impl Map {
@@ -76,7 +76,7 @@ impl Map {
             known: RwLock::default(),
             looking: Mutex::default(),
             doubt: Notify::new(),
-            generation: AtomicU64::new(0),
+            generation: Arc::default(),
         };
         if let Topology::Single(address) = &map.settings.target.topology {
             map.set(Known { nodes: vec![map.node(address.clone())], slots: None });
@@ -95,6 +95,8 @@ impl Map {
             durability: self.settings.durability,
             must_lead: matches!(self.settings.target.topology, Topology::Sentinel { .. }),
             prefix: self.settings.prefix.clone(),
+            generation: self.generation.clone(),
+            run: std::sync::Mutex::default(),
         }))
     }
 

@@ -1,6 +1,7 @@
 //! One server: a connection for calls that wait for durability and one for all others, each made
 //! anew when it was closed or gave no answer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::batches::Batches;
 use super::dial::{Connection, Dialer, checked};
 use super::errors::Trouble;
 use super::settings::{Address, Durability};
-use super::{Call, Need};
+use super::{Call, Need, OTHER_SERVER};
 
 /// Connecting, login and role included: leaves a call the time to run.
 const CONNECT: Duration = Duration::from_millis(800);
@@ -38,6 +39,10 @@ pub struct Server {
     pub must_lead: bool,
     /// Before the keys of our own.
     pub prefix: String,
+    /// Raised where this server turns out to have been started anew.
+    pub generation: Arc<AtomicU64>,
+    /// The run that was connected to last.
+    pub run: Mutex<String>,
 }
 
 #[derive(Clone)]
@@ -122,12 +127,33 @@ impl Server {
         if self.must_lead {
             confirm(&connection, until).await?;
         }
+        self.note_run(&connection, until).await?;
         let way = match self.durability {
             Durability::Ack => Way::ByItself,
             Durability::Replicas(number) => Way::Replicas(number),
             Durability::Fsync => disk_way(&connection, until).await?,
         };
         Ok(Open { connection: Arc::new(connection), way })
+    }
+}
+
+impl Server {
+    /// A server that was started anew may have come back with less, and have been written to by others since:
+    /// what is asked of it on the old understanding is refused once.
+    async fn note_run(&self, connection: &Connection, until: Instant) -> Result<(), Trouble> {
+        let answer = match connection.ask(redis::cmd("INFO").arg("server"), until).await {
+            Ok(answer) => redis::from_redis_value::<String>(answer).unwrap_or_default(),
+            Err(lost @ (Trouble::Cut | Trouble::Late)) => return Err(lost),
+            // Whoever may not ask finds out by the sequences alone.
+            Err(_) => return Ok(()),
+        };
+        let Some(run) = answer.lines().find_map(|line| line.trim_end().strip_prefix("run_id:")) else { return Ok(()) };
+        let before = std::mem::replace(&mut *self.run.lock().unwrap_or_else(PoisonError::into_inner), run.to_owned());
+        if before.is_empty() || before == run {
+            return Ok(());
+        }
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        Err(Trouble::Ours(OTHER_SERVER.into()))
     }
 }
 

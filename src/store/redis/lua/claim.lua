@@ -153,12 +153,19 @@ local function claim_lane(lane, most)
   return taken, several and last
 end
 
+-- This server was started anew, or has lost something: until whoever is at something here can have said so,
+-- nothing is given away.
+local quiet = tonumber(stood[8] or '0')
 local repeated = again == '1' and claim_again()
 local at, lanes = 13, 0
 while ARGV[at] do
   local lane, most, provider, shared = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], tonumber(ARGV[at + 3])
   local head, used = head_of(lane), of_provider[provider] or 0
   most = math.min(most, shared - used, room)
+  if quiet > now then
+    most = 0
+    if head and tonumber(head) < quiet then head = int(quiet) end
+  end
   if not repeated and head and tonumber(head) <= tonumber(late) and most > 0 and bytes > 0 then
     local taken, last = claim_lane(lane, most)
     of_provider[provider] = used + taken

@@ -10,7 +10,7 @@ local byte, char = string.byte, string.char
 -- way to another server, what is missing there may have gone already, and the call fails before anything
 -- was written instead of half way.
 local stood = call('MGET', KEYS[1], root .. 'era', root .. 'floor', root .. 'pos', root .. 'ord', root .. 'buckets',
-  root .. 'hold', root .. 'never')
+  root .. 'hold', root .. 'quiet', root .. 'never')
 local seq, era = tonumber(stood[1] or '0'), stood[2] or ''
 if tonumber(ARGV[1]) > seq or (ARGV[2] ~= '?' and ARGV[2] ~= era) then
   -- This server has lost what another one acknowledged: nothing is read from it nor written to it before

@@ -18,12 +18,15 @@ local function settled(key, id, raw, at)
   return 1
 end
 
--- Somebody is at it: the claim stands again, under its own token.
+-- Somebody is at it: the claim stands again, under its own token. Also where another claim was given since the
+-- loss: over a lower fence, and where the call may have been made over one that has not got so far.
 local function claimed(key, id, raw, at)
   local token, rev, state, flags = ARGV[at], ARGV[at + 1], byte(raw, 24), byte(raw, 25)
   local same = held_by(raw, token)
-  if six(raw, 32) >= six(rev, 1) or not (same or state <= WAITING) then return 2 end
-  if not same then
+  local ours, theirs, called = six(token, 1), six(raw, 38), ARGV[at + 3] == '1' and not has(flags, SPENT)
+  local over = state == SENDING and (ours > theirs or (ours == theirs and called))
+  if six(raw, 32) >= six(rev, 1) or not (same or over or state <= WAITING) then return 2 end
+  if state <= WAITING then
     local lane = lane_of(raw)
     dequeue(raw, id)
     count_state(state, lane, -1)
