@@ -79,11 +79,10 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
                 let busy = lanes_of(name).any(|lane| shared.permits.taken(&lane) > 0);
                 // One call, in whichever lane has something, urgent first.
                 if !busy {
-                    lanes.extend(
-                        lanes_of(name)
-                            .map(|lane| (room.of(lane.priority).min(1), lane))
-                            .map(|(free, lane)| (lane, free)),
-                    );
+                    for lane in lanes_of(name) {
+                        let one = room.of(lane.priority).min(1);
+                        lanes.push((lane, one));
+                    }
                 }
                 continue;
             }

@@ -79,7 +79,7 @@ pub struct Claim {
     pub newest_version: Option<i64>,
     /// That could not be asked for: it may be outdated, and is not to be sent yet.
     pub newest_away: bool,
-    /// It does not yet outlive what the store is set to outlive: [`Deliveries::durable`] says when it does.
+    /// A call has to wait until it outlives what the store is set to outlive: [`Deliveries::durable`].
     pub unconfirmed: bool,
 }
 

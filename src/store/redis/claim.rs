@@ -277,7 +277,7 @@ impl RedisStore {
         let groups: Vec<String> = claims.iter().filter_map(|(_, group)| Some(group.as_ref()?.group.clone())).collect();
         let newest = if groups.is_empty() { HashMap::new() } else { self.newest(groups).await };
         let with = |(mut claim, group): Claimed| {
-            claim.unconfirmed = self.link.waits();
+            claim.unconfirmed = self.link.waits_for_replicas();
             match group.map(|group| newest.get(&group.group).copied()) {
                 Some(None) => claim.newest_away = true,
                 version => claim.newest_version = version.flatten().flatten(),

@@ -198,10 +198,11 @@ impl Link {
         timeout_at(end, self.run_until(call, end - GIVING_UP)).await.map_err(|_| Trouble::Late)?
     }
 
-    /// Whether there is more to wait for than the primary's answer.
+    /// Whether a replica is waited for, which takes a round trip; a disk that is synced every second takes
+    /// that second.
     #[must_use]
-    pub fn waits(&self) -> bool {
-        self.map.settings.durability != Durability::Ack
+    pub fn waits_for_replicas(&self) -> bool {
+        matches!(self.map.settings.durability, Durability::Replicas(_))
     }
 
     /// Another number whenever another server than before has any of the keys.
