@@ -264,6 +264,10 @@ impl RedisStore {
             // Those that were claimed with one that cannot be read would wait for their lapse.
             given.extend(self.readable(id, claimed(id, [fence, delivery, record], ask.nonce)));
         }
+        if !again {
+            // Run again after a cut, it also answers what it has given since this call began.
+            given.retain(|(claim, _)| !place.memory.holds(claim.delivery.id, claim.token));
+        }
         let claims = given;
         let now = self.clock.now();
         for (claim, _) in &claims {

@@ -140,6 +140,16 @@ impl Memory {
     }
 
     #[must_use]
+    pub fn holds(&self, id: DeliveryId, token: Token) -> bool {
+        self.kept().claims.get(&id).is_some_and(|claim| claim.token == token)
+    }
+
+    /// These are lost and have been named: a second loss is another one.
+    pub fn named(&self, lost: &[NotificationId]) {
+        self.kept().accepts.retain(|one| !lost.contains(&one.what));
+    }
+
+    #[must_use]
     pub fn has_claims(&self) -> bool {
         !self.kept().claims.is_empty()
     }

@@ -100,6 +100,7 @@ impl RedisStore {
         let now = self.clock.now();
         let remembered = place.memory.all();
         let (lost, kept) = self.put_back(shard, &remembered).await?;
+        place.memory.named(&lost);
         // The shard may have lost the hold as well, and claims go on once it is mended: until it is known
         // whether one stands, it stays away.
         if let Some(at) = self.hold_of_installation().await? {

@@ -7,6 +7,8 @@ pub struct Script {
     pub name: &'static str,
     text: String,
     hash: String,
+    /// Which argument says whether it may have run before, where it takes that: `0`, or `1`.
+    pub again: Option<usize>,
 }
 
 impl Script {
@@ -23,9 +25,16 @@ impl Script {
         Self::of_text(name, format!("#!lua flags=allow-oom\n{}", parts.concat()))
     }
 
+    /// As [`Self::finishing`], and told in `ARGV[12]` that it is run again: its first answer was lost, and a
+    /// second one must not be of other things.
+    #[must_use]
+    pub fn told_again(name: &'static str, parts: &[&str]) -> Self {
+        Self { again: Some(11), ..Self::finishing(name, parts) }
+    }
+
     fn of_text(name: &'static str, text: String) -> Self {
         let hash = redis::Script::new(&text).get_hash().to_owned();
-        Self { name, text, hash }
+        Self { name, text, hash, again: None }
     }
 
     #[must_use]

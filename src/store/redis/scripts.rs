@@ -34,7 +34,7 @@ macro_rules! scripts {
 
 scripts! {
     accept new: COMMON INDEX RECORD;
-    claim finishing: COMMON INDEX;
+    claim told_again: COMMON INDEX;
     renew finishing: COMMON INDEX;
     spend finishing: COMMON INDEX;
     settle finishing: COMMON INDEX RECORD PUT;

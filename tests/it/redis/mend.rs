@@ -106,15 +106,20 @@ async fn a_lost_settle_is_put_back() {
 #[tokio::test]
 async fn an_accept_that_was_lost_is_named() {
     let mut site = Site::new();
-    let (node, told) = site.node();
+    let (node, told_of) = site.node();
     node.create(intent(&node, "kept")).await;
     site.save();
     node.create(intent(&node, "lost")).await;
     site.go_back();
     assert!(node.record("kept").await.is_some());
-    let told = told.0.lock().unwrap().clone();
+    let told = told_of.0.lock().unwrap().clone();
     let [StoreNews::WentBack { lost, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!(lost[..], [id_of("lost")]);
+    // Not once more when it goes back again.
+    site.go_back();
+    assert!(node.record("kept").await.is_some());
+    let again = told_of.0.lock().unwrap().clone();
+    assert!(matches!(&again[..], [_, StoreNews::WentBack { lost, .. }] if lost.is_empty()), "{again:?}");
     // Whoever repeats it brings it back.
     assert!(matches!(node.accept(intent(&node, "lost")).await, Accepted::Created));
 }

@@ -3,6 +3,7 @@
 
 mod calls;
 pub(crate) mod cluster;
+mod cut;
 mod durable;
 mod errors;
 mod following;

@@ -55,6 +55,15 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The same once more, by a script that has to know.
+    fn again(&self) -> Self {
+        let mut args = self.args.clone();
+        if let Some(said) = self.script.again.and_then(|at| args.get_mut(at)) {
+            *said = b"1".to_vec();
+        }
+        Self { script: self.script, keys: self.keys.clone(), args, need: self.need, generation: self.generation }
+    }
+
     fn by_hash(&self) -> redis::Cmd {
         self.command("EVALSHA", self.script.hash())
     }
@@ -235,7 +244,7 @@ impl Link {
             _ => return Err(first),
         }
         let node = self.holder(call, until).await?;
-        let second = node.run(call, until).await;
+        let second = node.run(&call.again(), until).await;
         if let Err(trouble) = &second {
             self.map.note(trouble, &node);
         }

@@ -1,0 +1,76 @@
+//! A connection that is cut after the server has run a call and before its answer has come.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use belfry::ports::store_news::Unwatched;
+use belfry::store::redis::keys::Names;
+use belfry::store::redis::link::Link;
+use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+
+use super::Server;
+use crate::contract::fixture::{ask, intent};
+use crate::contract::harness::{Harness, ManualClock};
+
+/// Stands before a server, and swallows the next answer together with its connection when it is told to.
+struct Wire {
+    address: String,
+    cut_next: Arc<AtomicBool>,
+}
+
+impl Wire {
+    fn before(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (to, cut_next) = (server.address(), Arc::new(AtomicBool::new(false)));
+        let cut = cut_next.clone();
+        // Ends with the process: it waits for whoever connects.
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(&to) else { return };
+                let (near_end, far_end) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                thread::spawn(move || pass(near, far, || false));
+                let cut = cut.clone();
+                thread::spawn(move || pass(far_end, near_end, || cut.swap(false, Ordering::SeqCst)));
+            }
+        });
+        Self { address, cut_next }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, cut: impl Fn() -> bool) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if cut() || to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    for end in [from, to] {
+        // Where the other side has closed it already there is nothing to end.
+        end.shutdown(Shutdown::Both).ok();
+    }
+}
+
+/// Else what was claimed would wait for its lapse, and then go out as what may have been sent already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_is_cut_is_heard_of_all_the_same() {
+    let server = Server::plain();
+    let wire = Wire::before(&server);
+    let clock = ManualClock::new();
+    let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
+    let link = Link::to(&format!("redis://{}", wire.address)).unwrap();
+    let store = RedisStore::new(link, Names::new("belfry".into(), 1), clocks, Arc::new(Unwatched), super::mark());
+    let h = Harness::over(store, &clock);
+    for key in ["a", "b"] {
+        h.create(intent(&h, key)).await;
+    }
+    wire.cut_next.store(true, Ordering::SeqCst);
+    let claims = h.claims(ask(1, 10)).await.claims;
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+    assert_eq!(claims.len(), 2);
+    assert!(claims.iter().all(|claim| claim.token.fence == 1), "{claims:?}");
+    assert_eq!(h.store.held(10).await.unwrap().len(), 2);
+}
