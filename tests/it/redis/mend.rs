@@ -243,3 +243,25 @@ async fn a_claim_whose_call_may_have_been_made_stands_over_one_that_was_given_si
     let depths = node.store.depths().await.unwrap();
     assert!(depths.lanes.iter().all(|lane| (lane.due, lane.sending) == (0, 0)), "{depths:?}");
 }
+
+/// While nobody may claim, the server's clock is set back: what waits does not wait for as long as the step.
+#[tokio::test]
+async fn a_clock_that_steps_back_meanwhile_does_not_prolong_the_wait() {
+    let mut site = Site::new();
+    let (node, _) = site.node();
+    node.create(intent(&node, "k")).await;
+    site.save();
+    site.go_back();
+    let of_server = ManualClock::new();
+    let clocks = Clocks { node: site.clock.clone(), store: StoreClock::Own(of_server.clone()) };
+    let link = Link::to(&site.server.url()).unwrap();
+    let names = Names::new("belfry".into(), 1);
+    let new = Harness::over(
+        RedisStore::new(link, names, clocks, Arc::new(Told::default()), crate::redis::mark()),
+        &site.clock,
+    );
+    assert!(new.claims(ask(1, 10)).await.claims.is_empty());
+    of_server.step(-3_600_000);
+    site.clock.step(QUIET_MS);
+    assert_eq!(new.claims(ask(2, 10)).await.claims.len(), 1);
+}

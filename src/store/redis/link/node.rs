@@ -206,6 +206,13 @@ impl Node {
     /// # Errors
     /// Whatever went wrong; see [`Trouble`] for what may have run.
     pub async fn run(&self, call: &Call<'_>, until: Instant) -> Result<Value, Trouble> {
+        if let Some(generation) = call.generation {
+            // Whoever has just connected may have found it started anew, after this call was let through.
+            self.plain.open(&self.server, until).await?;
+            if generation != self.server.generation.load(Ordering::SeqCst) {
+                return Err(Trouble::Ours(OTHER_SERVER.into()));
+            }
+        }
         let lane = match call.need {
             Need::Done => &self.plain,
             Need::Durable => match self.way(until).await? {

@@ -155,7 +155,10 @@ end
 
 -- This server was started anew, or has lost something: until whoever is at something here can have said so,
 -- nothing is given away.
+local MOST_QUIET = 10000
 local quiet = tonumber(stood[8] or '0')
+-- So far ahead it was never put: the server's clock has stepped back since.
+if quiet - now > MOST_QUIET then quiet = 0 end
 local repeated = again == '1' and claim_again()
 local at, lanes = 13, 0
 while ARGV[at] do
