@@ -12,7 +12,7 @@ use super::permits::free;
 
 /// Claims are taken ahead for so long a time of a provider's calls: longer than it takes to claim.
 const AHEAD: Duration = Duration::from_millis(10);
-const MOST_AHEAD: u16 = 64;
+const MOST_AHEAD: u16 = 256;
 
 const LANES: usize = Priority::ALL.len();
 

@@ -3,8 +3,8 @@
 
 use std::sync::Weak;
 
-use belfry_domain::NotificationId;
 use belfry_domain::notification::Record;
+use belfry_domain::{Lane, NotificationId, UnixMs};
 use redis::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,8 +25,8 @@ pub(super) struct Item {
     id: NotificationId,
     values: NewValues,
     position: u64,
-    /// Something of it waits to be claimed.
-    waits: bool,
+    /// What of it waits to be claimed: its lane, whether alone, and when it is due.
+    waiting: Vec<(Lane, bool, UnixMs)>,
 }
 
 /// What one call has for one shard.
@@ -80,8 +80,9 @@ impl RedisStore {
         let mut places: Vec<(u16, Vec<usize>, Vec<Item>)> = Vec::new();
         for (position, (place, new)) in positions.zip(batch.iter().enumerate()) {
             let id = new.notification.id;
-            let waits = new.deliveries.iter().any(|one| one.state.waiting());
-            let item = Item { id, values: NewValues::of(new)?, position, waits };
+            let waiting = new.deliveries.iter().filter(|one| one.state.waiting());
+            let waiting = waiting.map(|one| (one.lane.clone(), one.claim_alone(), one.due_at)).collect();
+            let item = Item { id, values: NewValues::of(new)?, position, waiting };
             let shard = self.names.shard_of(&id.0);
             match places.iter_mut().find(|(other, ..)| *other == shard) {
                 Some((_, indexes, items)) => {
@@ -160,9 +161,8 @@ impl RedisStore {
         let ask = Ask { shard, script: &self.scripts.accept, keys, args, need: Need::Durable };
         let answer = self.run(ask).await;
         // Also where the answer was lost: it may be there.
-        if items.iter().any(|item| item.waits) {
-            self.woken(shard);
-        }
+        let waiting = items.iter().flat_map(|item| &item.waiting);
+        self.coming(shard, waiting.map(|(lane, alone, due)| (lane, *alone, *due)));
         let answer = answer?;
         let memory = &self.shards[usize::from(shard)].memory;
         memory.accepted(self.clock.now(), items.iter().map(|item| item.id));

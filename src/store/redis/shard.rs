@@ -152,6 +152,29 @@ impl Shard {
         }
     }
 
+    /// Something comes due in a lane at `due`. True where whoever waits for the next due has to look again:
+    /// what is due later than something that is known of tells nobody anything.
+    #[must_use]
+    pub fn comes(&self, (lane, alone): (&Lane, bool), due: UnixMs, now: UnixMs) -> bool {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = lanes.heard.get_mut(&(lane.clone(), alone));
+        let sooner = match heard {
+            Some(Heard::DueAt(at)) if *at <= due => false,
+            Some(heard) if due > now => {
+                *heard = Heard::DueAt(due);
+                true
+            }
+            _ => {
+                drop(lanes);
+                self.wake(now);
+                return true;
+            }
+        };
+        // What is being asked at this moment may have been answered before this came.
+        lanes.woken += 1;
+        sooner || due <= now
+    }
+
     /// Whether this node is the one to take what comes due here. True where that has changed.
     pub fn prefer(&self, preferred: bool) -> bool {
         self.left_to_others.swap(!preferred, Ordering::SeqCst) == preferred
@@ -224,6 +247,28 @@ mod tests {
     use belfry_domain::Priority;
 
     use super::*;
+
+    #[test]
+    fn what_comes_due_later_costs_no_look() {
+        let (shard, lane, now) = (Shard::default(), Lane::new("main", Priority::Normal), UnixMs(1_000));
+        let hear = |woken, heard| shard.hear(woken, Boot::ZERO, vec![((lane.clone(), false), heard)]);
+        let comes = |due| shard.comes((&lane, false), UnixMs(due), now);
+        // Nothing has been heard yet: it has to be asked.
+        assert!(comes(9_000));
+        assert_eq!(shard.heard(&lane, false), Heard::Nothing);
+        hear(shard.woken(), Heard::Empty);
+        assert!(comes(9_000));
+        assert_eq!(shard.heard(&lane, false), Heard::DueAt(UnixMs(9_000)));
+        assert!(!comes(9_500));
+        assert!(comes(8_000));
+        // What was asked before it came knows nothing of it.
+        let asked = shard.woken();
+        assert!(!comes(8_000));
+        hear(asked, Heard::Empty);
+        assert_eq!(shard.heard(&lane, false), Heard::DueAt(UnixMs(8_000)));
+        assert!(comes(1_000));
+        assert_eq!(shard.heard(&lane, false), Heard::Nothing);
+    }
 
     #[test]
     fn a_wake_makes_nothing_new_of_what_waits_for_help() {

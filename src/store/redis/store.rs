@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use belfry_domain::{DeliveryId, UnixMs};
+use belfry_domain::{DeliveryId, Lane, UnixMs};
 use redis::Value;
 use thiserror::Error;
 use tokio::task::{AbortHandle, JoinSet};
@@ -273,6 +273,16 @@ impl RedisStore {
             shard.wake(self.clock.now());
         }
         self.due.raise();
+    }
+
+    /// These wait in a shard now, or may.
+    pub(super) fn coming<'a>(&self, shard: u16, waiting: impl Iterator<Item = (&'a Lane, bool, UnixMs)>) {
+        let Some(here) = self.shards.get(usize::from(shard)) else { return };
+        let now = self.clock.now();
+        let sooner = waiting.fold(false, |sooner, (lane, alone, due)| here.comes((lane, alone), due, now) || sooner);
+        if sooner {
+            self.due.raise();
+        }
     }
 
     /// `count` positions, newer than all that this node knows of; the first of them. By the clock, so

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belfry_domain::{Delivery, DeliveryId, State};
+use belfry_domain::{Delivery, DeliveryId, Lane, State, UnixMs};
 use redis::Value;
 
 use super::answers;
@@ -227,11 +227,12 @@ impl RedisStore {
     }
 
     fn wake_for<'a>(&self, written: impl Iterator<Item = &'a Delivery>) {
-        let mut shards: Vec<u16> =
-            written.filter(|next| next.state.waiting()).map(|next| self.names.shard_of(&next.id.0)).collect();
-        shards.sort_unstable();
-        shards.dedup();
-        shards.into_iter().for_each(|shard| self.woken(shard));
+        let mut by_shard: BTreeMap<u16, Vec<(&Lane, bool, UnixMs)>> = BTreeMap::new();
+        for next in written.filter(|next| next.state.waiting()) {
+            let waiting = by_shard.entry(self.names.shard_of(&next.id.0)).or_default();
+            waiting.push((&next.lane, next.claim_alone(), next.due_at));
+        }
+        by_shard.into_iter().for_each(|(shard, waiting)| self.coming(shard, waiting.into_iter()));
     }
 }
 
