@@ -121,7 +121,10 @@ impl Stores {
                 false => store.is_begun().await,
             };
             match prepared {
-                Ok(true) => return Ok(Self::of(store.clone(), durability, Place::Redis(store))),
+                Ok(true) => {
+                    store.look_after_installation();
+                    return Ok(Self::of(store.clone(), durability, Place::Redis(store)));
+                }
                 Ok(false) => {
                     let (at, prefix) = (place(config), config.prefix.clone());
                     return Err(NotBegun { at, prefix, unfit: store.unfit().await }.into());

@@ -147,7 +147,8 @@ impl RedisStore {
 
     async fn accept_items(&self, shard: u16, parts: &[Part]) -> Result<Vec<Result<Known>>> {
         let items: Vec<&Item> = parts.iter().flat_map(|part| &part.items).collect();
-        let mut args = Vec::with_capacity(items.len() * 10);
+        let mut args = Vec::with_capacity(items.len() * 10 + 1);
+        args.push(decimal(0_u32));
         for item in &items {
             let NewValues { notification, entries, deliveries } = &item.values;
             args.extend([decimal(item.position), item.id.0.as_bytes().to_vec(), notification.clone()]);
@@ -160,9 +161,10 @@ impl RedisStore {
         let keys = items.iter().map(|item| self.names.notification(item.id)).collect();
         let ask = Ask { shard, script: &self.scripts.accept, keys, args, need: Need::Durable };
         let answer = self.run(ask).await;
-        // Also where the answer was lost: it may be there.
-        let waiting = items.iter().flat_map(|item| &item.waiting);
-        self.coming(shard, waiting.map(|(lane, alone, due)| (lane, *alone, *due)));
+        if answer.is_err() && items.iter().any(|item| !item.waiting.is_empty()) {
+            // Its answer was lost: it may be there.
+            self.woken(shard);
+        }
         let answer = answer?;
         let memory = &self.shards[usize::from(shard)].memory;
         memory.accepted(self.clock.now(), items.iter().map(|item| item.id));
@@ -172,7 +174,12 @@ impl RedisStore {
         if answers.len() != items.len() {
             return Err(corrupt("an answer"));
         }
-        Ok(items.iter().zip(answers).map(|(item, answer)| found(item.id, answer)).collect())
+        let found: Vec<Result<Known>> =
+            items.iter().zip(answers).map(|(item, answer)| found(item.id, answer)).collect();
+        let is_new = |known: &Result<Known>| matches!(known, Ok(Known { accepted: Accepted::Created, .. }));
+        let new = items.iter().zip(&found).filter(|(_, known)| is_new(known)).flat_map(|(item, _)| &item.waiting);
+        self.coming(shard, new.map(|(lane, alone, due)| (lane, *alone, *due)));
+        Ok(found)
     }
 }
 

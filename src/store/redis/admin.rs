@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use belfry_domain::UnixMs;
@@ -10,7 +11,7 @@ use redis::Value;
 use super::answers;
 use super::codec::{Result, corrupt};
 use super::link::{Call, Need};
-use super::store::{RedisStore, signed};
+use super::store::{RedisStore, decimal, signed};
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys, Installation};
 
@@ -18,9 +19,20 @@ use crate::ports::admin::{ApiKey, ApiKeys, Installation};
 /// (90 days), retried and kept.
 const TEMPLATE_KEPT_MS: i64 = 200 * 86_400_000;
 const TEMPLATES_PURGED: u64 = 128;
+/// In place of a key that is not there, where all of them may be gone.
+const KEYS_LOST: i64 = -1;
+/// API keys in one answer.
+const KEYS_LISTED: usize = 1_000;
+const MOST_SHARDS: u16 = 256;
 
 impl RedisStore {
-    pub(super) async fn installation(&self, verb: &str, args: Vec<Vec<u8>>, need: Need) -> Result<Option<Value>> {
+    /// A verb about whatever installation is there.
+    pub(super) async fn installation_of_any(
+        &self,
+        verb: &str,
+        args: Vec<Vec<u8>>,
+        need: Need,
+    ) -> Result<Option<Value>> {
         let mut all = vec![verb.as_bytes().to_vec()];
         all.extend(args);
         let keys = vec![self.names.installation("install")];
@@ -31,7 +43,13 @@ impl RedisStore {
     }
 
     async fn key(&self, verb: &str, by: &str) -> Result<Option<(Vec<u8>, ApiKey)>> {
-        let found = self.installation(verb, vec![by.as_bytes().to_vec()], Need::Done).await?;
+        let begun = u64::from(self.begun.load(Ordering::SeqCst));
+        let found = self.installation(verb, vec![by.as_bytes().to_vec(), decimal(begun)], Need::Done).await?;
+        if matches!(found, Some(Value::Int(KEYS_LOST))) {
+            // To say that there is no such key would make callers give up for good.
+            let text = "the API keys were lost with what Redis has lost: restore a backup, or create new ones";
+            return Err(StoreError::Unavailable(text.into()));
+        }
         let Some(body) = found.map(answers::maybe_bytes).transpose()?.flatten() else { return Ok(None) };
         let key = api_key(&body)?;
         Ok(Some((body, key)))
@@ -66,7 +84,8 @@ impl RedisStore {
 fn numbers(layout: &Value, shards: &Value) -> Result<(u64, u16)> {
     let (layout, shards) = (answers::number(layout)?, answers::number(shards)?);
     let layout = u64::try_from(layout).map_err(|_| corrupt("the layout"))?;
-    Ok((layout, u16::try_from(shards).map_err(|_| corrupt("the layout"))?))
+    let shards = u16::try_from(shards).ok().filter(|shards| (1..=MOST_SHARDS).contains(shards));
+    Ok((layout, shards.ok_or_else(|| corrupt("the number of shards"))?))
 }
 
 fn api_key(body: &[u8]) -> Result<ApiKey> {
@@ -94,9 +113,19 @@ impl ApiKeys for RedisStore {
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>> {
-        let found = self.installation("list_keys", Vec::new(), Need::Done).await?;
-        let each = answers::list(found.ok_or_else(|| corrupt("an answer"))?)?;
-        each.into_iter().map(|body| api_key(&answers::bytes(body)?)).collect()
+        let mut keys = Vec::new();
+        loop {
+            let part = [keys.len(), keys.len() + KEYS_LISTED - 1].map(|at| decimal(at as u64)).to_vec();
+            let found = self.installation("list_keys", part, Need::Done).await?;
+            let found = answers::list(found.ok_or_else(|| corrupt("an answer"))?)?;
+            let last = found.len() < KEYS_LISTED;
+            for body in found {
+                keys.push(api_key(&answers::bytes(body)?)?);
+            }
+            if last {
+                return Ok(keys);
+            }
+        }
     }
 
     async fn revoke(&self, id: &str, now: UnixMs) -> Result<bool> {
@@ -120,7 +149,8 @@ impl Installation for RedisStore {
     async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32]> {
         let stored = self.installation("secret", vec![fresh.to_vec()], Need::Durable).await?;
         let stored = answers::bytes(stored.ok_or_else(|| corrupt("the secret"))?)?;
-        stored.try_into().map_err(|_| corrupt("the secret"))
+        let secret: [u8; 32] = stored.try_into().map_err(|_| corrupt("the secret"))?;
+        Ok(*self.secret.get_or_init(|| secret))
     }
 
     async fn keep_template(&self, version: &str, files: &str) -> Result<()> {

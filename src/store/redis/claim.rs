@@ -8,7 +8,7 @@ use belfry_domain::{DeliveryId, Lane, Priority, State, UnixMs};
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
-use super::shard::Heard;
+use super::shard::{Heard, Unanswered};
 use super::store::{Ask, RedisStore, decimal, signed};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Claim, ClaimAsk, Claims, CollapseGroup, MOST_ITEMS, Token};
@@ -53,6 +53,7 @@ impl Got {
                 left.takes(&claims);
                 self.claims.extend(claims);
             }
+            Err(_) if self.has_failed(shard) => {}
             Err(error) => self.failed.push((shard, error)),
         }
     }
@@ -127,6 +128,7 @@ impl RedisStore {
                 got.takes(shard, given, &mut left);
             }
         }
+        self.hear_again(ask, &mut left, &mut got).await;
         if got.claims.is_empty() {
             let urgent = |place: &usize| ask.lanes[*place].0.priority == Priority::High;
             let (high, rest): (Vec<usize>, Vec<usize>) = (0..ask.lanes.len()).partition(urgent);
@@ -149,6 +151,24 @@ impl RedisStore {
             got.takes(shard, given, &mut left);
         }
         self.told(ask, got).await
+    }
+
+    /// What earlier claims took in a shard whose answer never came: its server was cut off or frozen, and may
+    /// have done it since. Else it would wait for its lapse, and go out as what may have been sent already.
+    async fn hear_again(&self, ask: &ClaimAsk, left: &mut Left, got: &mut Got) {
+        let (boot, none) = (self.clock.boot(), left.none());
+        let open = (0..self.names.shards()).zip(&self.shards).filter(|(_, shard)| !shard.paused(boot));
+        let earlier = open.flat_map(|(at, shard)| {
+            let claims = shard.to_be_heard(&ask.worker, ask.alone).into_iter();
+            claims.filter(|claim| claim.nonce != ask.nonce).map(move |claim| (at, claim))
+        });
+        let calls = earlier.map(|(shard, Unanswered { nonce, .. })| {
+            let (ask, none) = (ClaimAsk { nonce, ..ask.clone() }, &none);
+            async move { (shard, self.ask_shard(&ask, shard, none, true).await) }
+        });
+        for (shard, given) in futures::future::join_all(calls).await {
+            got.takes(shard, given, left);
+        }
     }
 
     async fn told(&self, ask: &ClaimAsk, got: Got) -> Result<Claims> {
@@ -230,13 +250,13 @@ impl RedisStore {
     async fn ask_shard(&self, ask: &ClaimAsk, shard: u16, share: &Share, again: bool) -> Result<Vec<Claimed>> {
         let place = &self.shards[usize::from(shard)];
         let mut args = vec![
+            decimal(u64::from(again)),
             codec::worker_name(&ask.worker)?.to_vec(),
             ask.nonce.to_be_bytes().to_vec(),
             if ask.alone { b"a".to_vec() } else { b"n".to_vec() },
             decimal(share.room as u64),
             decimal(MOST_BYTES),
             signed(self.clock.now().minus(place.patience()).0),
-            decimal(u64::from(again)),
         ];
         let now = self.clock.now();
         // What is known to be empty or not due costs no look.
@@ -252,9 +272,11 @@ impl RedisStore {
         }
         let woken = place.woken();
         let script = &self.scripts.claim;
-        let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
+        let this = Unanswered { worker: ask.worker.clone(), nonce: ask.nonce, alone: ask.alone };
+        let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await;
+        let answer = answer.inspect_err(|_| place.unanswered(this.clone()))?;
         let [now, claims, heads] = answer.try_into().map_err(|_| corrupt("an answer"))?;
-        place.answered();
+        place.answered(&this);
         self.saw_time(UnixMs(answers::number(&now)?));
         place.hear(woken, self.clock.boot(), heard(&lanes, ask.alone, heads)?);
         let mut given = Vec::new();

@@ -26,12 +26,12 @@ impl RedisStore {
         }
         // No worker of this name, and no such lane: what runs is the script that all claims need.
         let args = vec![
+            decimal(0_u64),
             codec::worker_name("probe")?.to_vec(),
             vec![0; 8],
             b"n".to_vec(),
             decimal(1_u64),
             decimal(1_u64),
-            decimal(0_u64),
             decimal(0_u64),
             b"probe".to_vec(),
             decimal(1_u64),

@@ -26,6 +26,7 @@ pub mod script;
 mod scripts;
 mod search;
 mod shard;
+mod standing;
 mod store;
 mod wipe;
 mod write;

@@ -20,7 +20,7 @@ fn owned_by(tenant: &str, environment: &str) -> Vec<u8> {
 
 impl RedisStore {
     async fn outbox(&self, verb: &str, args: Vec<Vec<u8>>) -> Result<Value> {
-        let mut all = vec![verb.as_bytes().to_vec()];
+        let mut all = vec![verb.as_bytes().to_vec(), decimal(0_u32)];
         all.extend(args);
         let keys = vec![self.names.installation("out")];
         let call = Call { script: &self.scripts.outbox, keys, args: all, need: Need::Done, generation: None };

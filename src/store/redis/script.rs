@@ -25,11 +25,11 @@ impl Script {
         Self::of_text(name, format!("#!lua flags=allow-oom\n{}", parts.concat()))
     }
 
-    /// As [`Self::finishing`], and told in `ARGV[12]` that it is run again: its first answer was lost, and a
-    /// second one must not be of other things.
+    /// Told in this argument (counted from 1, as the script does) that it is run again: its first answer was
+    /// lost, and the second must not be of other things, nor take what the first run did for somebody else's.
     #[must_use]
-    pub fn told_again(name: &'static str, parts: &[&str]) -> Self {
-        Self { again: Some(11), ..Self::finishing(name, parts) }
+    pub fn told_again(self, argument: usize) -> Self {
+        Self { again: Some(argument - 1), ..self }
     }
 
     fn of_text(name: &'static str, text: String) -> Self {

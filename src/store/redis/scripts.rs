@@ -8,8 +8,9 @@ const RECORD: &str = include_str!("lua/record.lua");
 const PUT: &str = include_str!("lua/put.lua");
 
 macro_rules! scripts {
-    ($($name:ident $kind:ident: $($part:ident)*;)+) => {
-        /// One per verb; `finishing` are those that also write where memory is full.
+    ($($name:ident $kind:ident $(again $again:literal)?: $($part:ident)*;)+) => {
+        /// One per verb; `finishing` are those that also write where memory is full, and `again` names the
+        /// argument that says that its first answer was lost.
         pub struct Scripts { $(pub $name: Script),+ }
 
         impl Scripts {
@@ -19,7 +20,7 @@ macro_rules! scripts {
                     $($name: Script::$kind(
                         stringify!($name),
                         &[$($part,)* include_str!(concat!("lua/", stringify!($name), ".lua"))],
-                    )),+
+                    )$(.told_again($again))?),+
                 }
             }
         }
@@ -33,8 +34,8 @@ macro_rules! scripts {
 }
 
 scripts! {
-    accept new: COMMON INDEX RECORD;
-    claim told_again: COMMON INDEX;
+    accept new again 6: COMMON INDEX RECORD;
+    claim finishing again 6: COMMON INDEX;
     renew finishing: COMMON INDEX;
     spend finishing: COMMON INDEX;
     settle finishing: COMMON INDEX RECORD PUT;
@@ -60,5 +61,5 @@ scripts! {
     admin new: ;
     present new: ;
     share finishing: ;
-    outbox new: ;
+    outbox new again 2: ;
 }

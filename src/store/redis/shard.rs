@@ -1,6 +1,6 @@
 //! What this node knows of a shard: how far it has come, and what may be due there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,14 @@ impl Heard {
     }
 }
 
+/// A claim that this node does not know the answer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    pub worker: String,
+    pub nonce: u64,
+    pub alone: bool,
+}
+
 struct Lanes {
     /// Raised whenever something may have come due: what was asked before says nothing any more.
     woken: u64,
@@ -61,6 +69,9 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// For how many seconds a shard is left alone that gave no answer once, twice and so on.
 const SILENT: [u64; 3] = [1, 2, 4];
 
+/// Of so many claims that gave no answer a shard is asked again; what older ones took waits for its lapse.
+const UNANSWERED: usize = 4;
+
 /// At the end of an era's name it makes it that of no shard.
 pub const DOUBTED: &str = "!";
 
@@ -76,6 +87,8 @@ pub struct Shard {
     /// How often in a row it gave no answer.
     silent: AtomicUsize,
     lanes: Mutex<Lanes>,
+    /// Claims that gave no answer: they may have been made all the same.
+    unanswered: Mutex<VecDeque<Unanswered>>,
     /// Others are to take what is due here, unless it waits for long.
     left_to_others: AtomicBool,
     pub memory: Memory,
@@ -122,8 +135,32 @@ impl Shard {
         self.pause(now + Duration::from_secs(SILENT[times]));
     }
 
-    pub fn answered(&self) {
+    /// What was claimed is known, or nothing was.
+    pub fn answered(&self, claim: &Unanswered) {
         self.silent.store(0, Ordering::Relaxed);
+        self.unheard().retain(|other| other != claim);
+    }
+
+    /// Whether `claim` was made, nobody knows yet.
+    pub fn unanswered(&self, claim: Unanswered) {
+        let mut unheard = self.unheard();
+        if unheard.contains(&claim) {
+            return;
+        }
+        if unheard.len() == UNANSWERED {
+            unheard.pop_front();
+        }
+        unheard.push_back(claim);
+    }
+
+    /// Claims of a worker, each alone or not, to be asked for again.
+    #[must_use]
+    pub fn to_be_heard(&self, worker: &str, alone: bool) -> Vec<Unanswered> {
+        self.unheard().iter().filter(|claim| claim.worker == worker && claim.alone == alone).cloned().collect()
+    }
+
+    fn unheard(&self) -> std::sync::MutexGuard<'_, VecDeque<Unanswered>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[must_use]
@@ -157,22 +194,22 @@ impl Shard {
     #[must_use]
     pub fn comes(&self, (lane, alone): (&Lane, bool), due: UnixMs, now: UnixMs) -> bool {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let heard = lanes.heard.get_mut(&(lane.clone(), alone));
-        let sooner = match heard {
-            Some(Heard::DueAt(at)) if *at <= due => false,
-            Some(heard) if due > now => {
-                *heard = Heard::DueAt(due);
-                true
-            }
-            _ => {
-                drop(lanes);
-                self.wake(now);
-                return true;
-            }
-        };
+        let known = lanes.heard.get(&(lane.clone(), alone));
+        if !matches!(known, Some(Heard::DueAt(at)) if *at <= due) {
+            drop(lanes);
+            self.wake(now);
+            return true;
+        }
         // What is being asked at this moment may have been answered before this came.
         lanes.woken += 1;
-        sooner || due <= now
+        due <= now
+    }
+
+    /// Something has gone that waited in a lane: it may have been the longest due.
+    pub fn goes(&self, lane: &Lane) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.woken += 1;
+        lanes.heard.retain(|(other, _), _| other != lane);
     }
 
     /// Whether this node is the one to take what comes due here. True where that has changed.
@@ -249,24 +286,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_due_later_costs_no_look() {
+    fn what_comes_due_later_than_another_costs_no_look() {
         let (shard, lane, now) = (Shard::default(), Lane::new("main", Priority::Normal), UnixMs(1_000));
         let hear = |woken, heard| shard.hear(woken, Boot::ZERO, vec![((lane.clone(), false), heard)]);
         let comes = |due| shard.comes((&lane, false), UnixMs(due), now);
-        // Nothing has been heard yet: it has to be asked.
-        assert!(comes(9_000));
-        assert_eq!(shard.heard(&lane, false), Heard::Nothing);
-        hear(shard.woken(), Heard::Empty);
-        assert!(comes(9_000));
-        assert_eq!(shard.heard(&lane, false), Heard::DueAt(UnixMs(9_000)));
-        assert!(!comes(9_500));
-        assert!(comes(8_000));
-        // What was asked before it came knows nothing of it.
+        for (before, due) in [(Heard::Empty, 9_000), (Heard::DueAt(UnixMs(9_001)), 9_000), (Heard::Empty, 1_000)] {
+            assert!(comes(due), "nothing has been heard yet");
+            hear(shard.woken(), before);
+            assert!(comes(due), "{before:?}");
+            assert_eq!(shard.heard(&lane, false), Heard::Nothing);
+        }
+        hear(shard.woken(), Heard::DueAt(UnixMs(8_000)));
         let asked = shard.woken();
-        assert!(!comes(8_000));
+        assert!(!comes(8_000) && !comes(9_000));
+        // What was asked before it came knows nothing of it.
         hear(asked, Heard::Empty);
         assert_eq!(shard.heard(&lane, false), Heard::DueAt(UnixMs(8_000)));
-        assert!(comes(1_000));
+        shard.goes(&lane);
         assert_eq!(shard.heard(&lane, false), Heard::Nothing);
     }
 

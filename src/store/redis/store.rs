@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use belfry_domain::{DeliveryId, Lane, UnixMs};
 use redis::Value;
@@ -25,7 +25,7 @@ use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::due::DueSignal;
 
 /// Version of the layout that the scripts write. Another is refused.
-const LAYOUT: u64 = 2;
+pub(super) const LAYOUT: u64 = 2;
 
 /// So many unreadable deliveries are told of; whoever has read that many looks for himself.
 const UNREADABLE: usize = 256;
@@ -91,6 +91,12 @@ pub struct RedisStore {
     pub(super) staying: Mutex<Option<AbortHandle>>,
     /// Which unreadable deliveries have been told of.
     unreadable: Mutex<BTreeSet<DeliveryId>>,
+    /// The installation's, once it was asked for.
+    pub(super) secret: OnceLock<[u8; 32]>,
+    /// This node has seen that the installation was begun.
+    pub(super) begun: AtomicBool,
+    /// Another installation has been begun where this node's was.
+    pub(super) elsewhere: AtomicBool,
 }
 
 /// How far a node has seen a shard come.
@@ -146,6 +152,9 @@ impl RedisStore {
             skewed: AtomicBool::new(false),
             staying: Mutex::default(),
             unreadable: Mutex::default(),
+            secret: OnceLock::new(),
+            begun: AtomicBool::new(false),
+            elsewhere: AtomicBool::new(false),
         });
         let mut tasks = store.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for (shard, parts) in (0..).zip(parts) {
@@ -173,6 +182,7 @@ impl RedisStore {
     pub async fn prepare(&self) -> std::result::Result<(), PrepareError> {
         self.link.settled().await.map_err(PrepareError::NotDurable)?;
         self.fits(self.layout(LAYOUT, self.names.shards()).await?)?;
+        self.begun.store(true, Ordering::SeqCst);
         // Where a shard is away the others have it, and whoever is to hold waits for all of them.
         self.spread_hold().await.ok();
         Ok(())
@@ -201,6 +211,7 @@ impl RedisStore {
     /// Runs a script of a shard, and notes the sequence that it answers first. All that follows the
     /// sequence is the verb's own.
     pub(super) async fn run(&self, ask: Ask<'_>) -> Result<Vec<Value>> {
+        self.same_installation()?;
         let shard = &self.shards[usize::from(ask.shard)];
         let generation = self.link.generation();
         if shard.era().is_none() {

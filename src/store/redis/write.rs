@@ -81,9 +81,7 @@ impl RedisStore {
         };
         let items = batch.iter().zip(&settled).map(item).collect();
         let answers = self.each(&self.scripts.settle, items, Need::Done).await;
-        // Also where the answer was lost: it may have been done.
-        self.wake_for(batch.iter().map(|one| &one.next));
-        let answers = answers?;
+        let answers = self.wake_for(batch.iter().map(|one| &one.next), answers)?;
         let now = self.clock.now();
         let each = batch.iter().zip(settled).zip(answers).map(|((one, settled), answer)| {
             let written = self.written(settled.id, answer)?;
@@ -111,9 +109,11 @@ impl RedisStore {
         };
         let items = batch.iter().map(item).collect();
         let answers = self.each(&self.scripts.apply, items, Need::Durable).await;
-        // Also where the answer was lost: it may have been done.
-        self.wake_for(batch.iter());
-        let answers = answers?;
+        let answers = self.wake_for(batch.iter(), answers)?;
+        // What a claim takes is known to it; nobody else takes anything out of a queue.
+        for next in batch.iter().filter(|next| !next.state.waiting()) {
+            self.shards[usize::from(self.names.shard_of(&next.id.0))].goes(&next.lane);
+        }
         let each = batch.iter().zip(answers).map(|(next, answer)| match answer {
             Some(Value::BulkString(value)) => {
                 // After a lost reply the same write finds itself stored already.
@@ -138,9 +138,7 @@ impl RedisStore {
         };
         let items = batch.iter().map(item).collect();
         let answers = self.each(&self.scripts.reclaim, items, Need::Done).await;
-        // Also where the answer was lost: it may have been done.
-        self.wake_for(batch.iter().map(|one| &one.next));
-        let answers = answers?;
+        let answers = self.wake_for(batch.iter().map(|one| &one.next), answers)?;
         let each = batch.iter().zip(answers).map(|(one, answer)| match answer {
             Some(Value::Array(stale)) => {
                 let stored = stale.into_iter().nth(1).ok_or_else(|| corrupt("an answer"))?;
@@ -226,13 +224,26 @@ impl RedisStore {
         }
     }
 
-    fn wake_for<'a>(&self, written: impl Iterator<Item = &'a Delivery>) {
-        let mut by_shard: BTreeMap<u16, Vec<(&Lane, bool, UnixMs)>> = BTreeMap::new();
-        for next in written.filter(|next| next.state.waiting()) {
-            let waiting = by_shard.entry(self.names.shard_of(&next.id.0)).or_default();
-            waiting.push((&next.lane, next.claim_alone(), next.due_at));
+    /// Tells whoever claims what waits now. Where an answer was lost it may have been done.
+    fn wake_for<'a>(
+        &self,
+        written: impl Iterator<Item = &'a Delivery>,
+        answers: Result<Vec<Option<Value>>>,
+    ) -> Result<Vec<Option<Value>>> {
+        let known = answers.as_ref().map_or(&[][..], Vec::as_slice);
+        let mut coming: BTreeMap<u16, Vec<(&Lane, bool, UnixMs)>> = BTreeMap::new();
+        for (at, next) in written.enumerate() {
+            let shard = self.names.shard_of(&next.id.0);
+            match known.get(at).and_then(Option::as_ref) {
+                Some(Value::Int(1)) if next.state.waiting() => {
+                    coming.entry(shard).or_default().push((&next.lane, next.claim_alone(), next.due_at));
+                }
+                None if next.state.waiting() => self.woken(shard),
+                Some(_) | None => {}
+            }
         }
-        by_shard.into_iter().for_each(|(shard, waiting)| self.coming(shard, waiting.into_iter()));
+        coming.into_iter().for_each(|(shard, waiting)| self.coming(shard, waiting.into_iter()));
+        answers
     }
 }
 

@@ -13,7 +13,7 @@ on_every_store!(
     a_revoked_key_stays_listed_with_its_first_time,
 );
 
-fn key(n: i64) -> ApiKey {
+pub(crate) fn key(n: i64) -> ApiKey {
     ApiKey {
         id: format!("key_{n:012x}"),
         name: Some(format!("number {n}")),

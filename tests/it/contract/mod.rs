@@ -1,14 +1,14 @@
 //! What every store must do, written against the ports alone: one module per trait (the largest has
 //! a folder), each test run on every store by [`on_every_store`].
 
-mod api_keys;
+pub(crate) mod api_keys;
 mod deliveries;
 mod file;
 pub(crate) mod fixture;
 pub(crate) mod harness;
 mod holds;
 mod installation;
-mod outbox_messages;
+pub(crate) mod outbox_messages;
 mod paces;
 
 /// Runs each named test on a fresh one of every store. A further store is one more module here.

@@ -19,7 +19,7 @@ on_every_store!(
     numbers_never_come_back,
 );
 
-fn message(tenant: &str, to: &str) -> OutboxMessage {
+pub(crate) fn message(tenant: &str, to: &str) -> OutboxMessage {
     OutboxMessage {
         seq: 0,
         at: START,

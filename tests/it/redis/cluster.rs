@@ -32,14 +32,19 @@ impl Cluster {
             let () = servers[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &server.port().to_string(), &bus.to_string()]);
         }
         let cluster = Self { servers };
+        cluster.wait_until_whole();
+        cluster
+    }
+
+    /// All of them see all slots served.
+    pub fn wait_until_whole(&self) {
         until("the Cluster is whole", PATIENCE, || {
             let whole = |server: &Server| {
                 let info: String = server.ask(&["CLUSTER", "INFO"]);
                 info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
             };
-            cluster.servers.iter().all(whole).then_some(())
+            self.servers.iter().all(whole).then_some(())
         });
-        cluster
     }
 
     pub fn url(&self) -> String {

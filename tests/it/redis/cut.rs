@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use belfry::ports::deliveries::Accepted;
+use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 
 use super::Server;
-use crate::contract::fixture::{ask, intent};
+use crate::contract::fixture::{acme, ask, intent};
 use crate::contract::harness::{Harness, ManualClock};
+use crate::contract::outbox_messages::message;
 
 /// Stands before a server, and swallows the next answer together with its connection when it is told to.
 struct Wire {
@@ -54,16 +57,21 @@ fn pass(mut from: TcpStream, mut to: TcpStream, cut: impl Fn() -> bool) {
     }
 }
 
-/// Else what was claimed would wait for its lapse, and then go out as what may have been sent already.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_claim_whose_answer_is_cut_is_heard_of_all_the_same() {
-    let server = Server::plain();
-    let wire = Wire::before(&server);
+/// A store whose next answer can be cut off.
+fn over(server: &Server) -> (Harness, Arc<RedisStore>, Wire) {
+    let wire = Wire::before(server);
     let clock = ManualClock::new();
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
     let link = Link::to(&format!("redis://{}", wire.address)).unwrap();
     let store = RedisStore::new(link, Names::new("belfry".into(), 1), clocks, Arc::new(Unwatched), super::mark());
-    let h = Harness::over(store, &clock);
+    (Harness::over(store.clone(), &clock), store, wire)
+}
+
+/// Else what was claimed would wait for its lapse, and then go out as what may have been sent already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_answer_is_cut_is_heard_of_all_the_same() {
+    let server = Server::plain();
+    let (h, _, wire) = over(&server);
     for key in ["a", "b"] {
         h.create(intent(&h, key)).await;
     }
@@ -73,4 +81,41 @@ async fn a_claim_whose_answer_is_cut_is_heard_of_all_the_same() {
     assert_eq!(claims.len(), 2);
     assert!(claims.iter().all(|claim| claim.token.fence == 1), "{claims:?}");
     assert_eq!(h.store.held(10).await.unwrap().len(), 2);
+}
+
+/// Else a caller's only request would be answered as a repeat.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accept_whose_answer_is_cut_is_no_repeat_of_itself() {
+    let server = Server::plain();
+    let (h, _, wire) = over(&server);
+    h.create(intent(&h, "before")).await;
+    wire.cut_next.store(true, Ordering::SeqCst);
+    let new = intent(&h, "new");
+    let id = new.notification.id;
+    assert!(matches!(h.store.accept(vec![new]).await.unwrap()[..], [Accepted::Created]));
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+    let repeats = async || h.store.read(&acme(), id).await.unwrap().unwrap().repeats;
+    assert_eq!(repeats().await, 0);
+    // What somebody else asked for a moment later is one, also where its own answer is cut.
+    h.clock.step(1);
+    let again = intent(&h, "new");
+    wire.cut_next.store(true, Ordering::SeqCst);
+    assert!(matches!(h.store.accept(vec![again]).await.unwrap()[..], [Accepted::Repeat(_)]));
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_in_the_outbox_whose_answer_is_cut_is_kept_once() {
+    let server = Server::plain();
+    let (_, store, wire) = over(&server);
+    let first = store.add(message("acme", "one"), 100).await.unwrap();
+    wire.cut_next.store(true, Ordering::SeqCst);
+    let second = store.add(message("acme", "two"), 100).await.unwrap();
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+    // The same once more, as a provider that is called twice gets it.
+    let third = store.add(message("acme", "two"), 100).await.unwrap();
+    assert_eq!([second, third], [first + 1, first + 2]);
+    let kept: Vec<u64> =
+        OutboxMessages::list(&*store, &acme(), None, None, 10).await.unwrap().iter().map(|one| one.seq).collect();
+    assert_eq!(kept, [third, second, first]);
 }

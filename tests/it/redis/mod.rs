@@ -5,6 +5,7 @@ mod calls;
 pub(crate) mod cluster;
 mod cut;
 mod durable;
+mod emptied;
 mod errors;
 mod following;
 mod full;

@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{PurgeAsk, Renewed, Settle, Written};
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Link, slot_of};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
-use belfry_domain::{DeliveryId, State};
+use belfry_domain::{DeliveryId, State, UnixMs};
+use rustix::process::Signal;
 
 use super::cluster::Cluster;
+use super::server::PATIENCE;
 use crate::contract::fixture::{ask, due_in, ended, intent};
-use crate::contract::harness::{Harness, ManualClock};
+use crate::contract::harness::{Harness, ManualClock, START};
+use crate::peers::until::until;
 
 const SHARDS: u16 = 16;
 const INTENTS: usize = 96;
@@ -28,6 +33,24 @@ fn over(cluster: &Cluster) -> Harness {
     let store =
         RedisStore::new(Link::to(&cluster.url()).unwrap(), names(), clocks, Arc::new(Unwatched), crate::redis::mark());
     Harness::over(store, &clock)
+}
+
+/// A clock of which the boot clock moves as well.
+struct Passing(Arc<ManualClock>);
+
+#[async_trait]
+impl Clock for Passing {
+    fn now(&self) -> UnixMs {
+        self.0.now()
+    }
+
+    fn boot(&self) -> Boot {
+        self.0.now().since(START)
+    }
+
+    async fn sleep_until(&self, _until: Boot) {
+        panic!("a store waits for nothing");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,6 +132,48 @@ async fn case_94_while_one_shard_moves_the_others_renew_and_settle() {
         assert_eq!(written, Written::Done);
     }
     assert_eq!(h.store.held(100).await.unwrap(), []);
+}
+
+/// What a frozen server does once it thaws, for a claim that its worker has given up, must not wait for its
+/// lapse, and go out as what may have been sent already.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_frozen_server_gives_when_it_thaws_is_heard_of() {
+    let cluster = Cluster::start();
+    let clock = ManualClock::new();
+    let clocks = Clocks { node: Arc::new(Passing(clock.clone())), store: StoreClock::Own(clock.clone()) };
+    let link = Link::to(&cluster.url()).unwrap();
+    let h = Harness::over(RedisStore::new(link, names(), clocks, Arc::new(Unwatched), crate::redis::mark()), &clock);
+    for n in 0..INTENTS {
+        h.create(intent(&h, &format!("k{n}"))).await;
+    }
+    let frozen = &cluster.servers[0];
+    let there = |id: &DeliveryId| cluster.holder(slot_of(&names().sequence(names().shard_of(&id.0)))) != 0;
+    // Claims go to it by now, so that one reaches it while it is frozen.
+    assert!(h.claims(ask(0, 0)).await.claims.is_empty());
+    frozen.signal(Signal::STOP);
+    let first: Vec<_> = h.claims(ask(1, 100)).await.claims;
+    assert!(!first.is_empty() && first.len() < INTENTS);
+    assert!(first.iter().all(|claim| there(&claim.delivery.id)));
+    frozen.signal(Signal::CONT);
+    let leased = || {
+        let shards = (0..SHARDS).map(|shard| String::from_utf8(names().sequence(shard)).unwrap());
+        let of =
+            |sequence: String| frozen.try_ask::<usize>(&["ZCARD", &sequence.replace("seq", "leases")]).unwrap_or(0);
+        shards.map(of).sum::<usize>()
+    };
+    // It runs what had reached it, one call for each of its shards.
+    until("it has given something", PATIENCE, || (leased() > 0).then_some(()));
+    // To the others it may have seemed to be gone.
+    cluster.wait_until_whole();
+    let mut second = Vec::new();
+    for nonce in 2..6 {
+        // A shard that gave no answer is left alone for a while.
+        h.clock.step(1_000);
+        second.extend(h.claims(ask(nonce, 100)).await.claims);
+    }
+    assert_eq!(first.len() + second.len(), INTENTS);
+    assert!(second.iter().all(|claim| claim.token.fence == 1), "claimed twice");
+    assert!(second.iter().any(|claim| claim.token.nonce == 1), "as it was given");
 }
 
 /// What keeps waking a shard without being due must not hold up what was claimed already.

@@ -19,7 +19,27 @@ local function fixed()
   return call('HMGET', KEYS[1], 'layout', 'shards')
 end
 
+-- What a node knows of the installation, put back where it is gone; then the API keys are gone as well. ARGV[4]:
+-- the secret, or nothing from a node that does not need it. Answers what stands.
+local function stand()
+  if call('HEXISTS', KEYS[1], 'layout') == 0 then
+    call('HSET', KEYS[1], 'layout', ARGV[2], 'shards', ARGV[3], 'keyslost', 1)
+  end
+  if ARGV[4] ~= '' then call('HSETNX', KEYS[1], 'secret', ARGV[4]) end
+  return call('HMGET', KEYS[1], 'layout', 'shards', 'secret')
+end
+
+-- Where the keys were lost nobody can say that there never was such a one. ARGV[3]: 1 from a node that has seen
+-- the installation begun.
+local function or_lost(key)
+  if key then return key end
+  local gone = ARGV[3] == '1' and call('HEXISTS', KEYS[1], 'layout') == 0
+  return (gone or call('HEXISTS', KEYS[1], 'keyslost') == 1) and -1
+end
+
+-- Whoever makes one has seen that they are gone.
 local function create_key()
+  call('HDEL', KEYS[1], 'keyslost')
   if call('HSETNX', root .. 'keys', ARGV[2], ARGV[5]) == 0 then return 0 end
   call('HSETNX', root .. 'keyhashes', ARGV[3], ARGV[2])
   -- In the order of their making, also within one moment.
@@ -29,16 +49,17 @@ end
 
 local function key_by_hash()
   local id = call('HGET', root .. 'keyhashes', ARGV[2])
-  return id and call('HGET', root .. 'keys', id)
+  return or_lost(id and call('HGET', root .. 'keys', id))
 end
 
 local function key_by_id()
   return call('HGET', root .. 'keys', ARGV[2])
 end
 
+-- ARGV[2], ARGV[3]: from which one to which, in the order of their making.
 local function list_keys()
   local found = {}
-  for i, member in ipairs(call('ZRANGE', root .. 'keyages', 0, 999)) do
+  for i, member in ipairs(call('ZRANGE', root .. 'keyages', ARGV[2], ARGV[3])) do
     found[i] = call('HGET', root .. 'keys', string.sub(member, 13))
   end
   return found
@@ -94,6 +115,7 @@ local verbs = {
   secret = secret,
   layout = layout,
   fixed = fixed,
+  stand = stand,
   create_key = create_key,
   key_by_hash = key_by_hash,
   key_by_id = key_by_id,

@@ -1,11 +1,11 @@
--- Claims what is due. ARGV[6..]: worker (24 bytes), nonce, 'a' or 'n' (alone or not), how many,
--- how many bytes, since when it has to be due by the node's clock (which is what due times are set by: a
--- server whose clock is wrong neither holds up nor hurries anything), whether the same nonce was asked
--- before, then per lane: name, most, its provider, most of that provider.
+-- Claims what is due. ARGV[6..]: whether the same nonce was asked before, worker (24 bytes), nonce, 'a' or
+-- 'n' (alone or not), how many, how many bytes, since when it has to be due by the node's clock (which is what
+-- due times are set by: a server whose clock is wrong neither holds up nor hurries anything), then per lane:
+-- name, most, its provider, most of that provider.
 -- Answers claims (id, fence, delivery as it was, record), and per lane when its longest due is due.
-local worker, nonce, side = ARGV[6], ARGV[7], ARGV[8]
+local again, worker, nonce, side = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local now = clock()
-local room, bytes, late, again = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11], ARGV[12]
+local room, bytes, late = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12]
 local MOST_TENANTS = 256
 local lowest = tonumber(stood[3] or '0')
 local claims, heads, of_provider = {}, {}, {}
