@@ -92,6 +92,10 @@ type ToSettle<'a> = Option<(Held<'a>, Event)>;
 
 impl<'a> Work<'a> {
     async fn run(&self, mut held: Held<'a>, mut paced: Option<PacedCall>) -> ToSettle<'a> {
+        // Before its turn: a provider need not wait while a replica hears of the claim.
+        if self.claim.unconfirmed && !self.class.at_most_once() && !self.confirmed().await {
+            return Some((held, Event::Released));
+        }
         let mut turn = self.turn().await;
         if *self.shared.cut_off.borrow() {
             // Had no turn before the end.
@@ -110,8 +114,6 @@ impl<'a> Work<'a> {
         if self.class.at_most_once() {
             held = self.spend(held).await?;
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
-        } else if self.claim.unconfirmed && !self.confirmed().await {
-            return Some((held, Event::Released));
         }
         if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
             // Slept through the lease before anything was sent.

@@ -55,7 +55,8 @@ pub async fn livez() -> Json<Alive> {
 /// Is the server ready
 ///
 /// Makes a real write and read of a probe in the store. Not ready while draining, and while a start waits for
-/// its store: `checks` says what is waited for, and since when.
+/// its store: `checks` says what is waited for, and since when. Ready while some parts of the store are away and
+/// others are not (`store_parts`).
 #[utoipa::path(get, path = "/readyz", tag = "operations", operation_id = "readyz",
     params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
     responses(
@@ -66,8 +67,11 @@ pub async fn livez() -> Json<Alive> {
 pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     let draining = api.deps.drain.has_begun();
     let before = api.deps.clock.boot();
-    let probed = if draining { Ok(()) } else { api.asked("probe", api.deps.deliveries.probe()).await };
+    let probed = if draining { Ok(Vec::new()) } else { api.asked("probe", api.deps.deliveries.probe()).await };
     let store = probed.is_ok();
+    // The rest can be worked on: what belongs to a part that is away is answered 503, each request by itself.
+    let away = probed.as_ref().ok().filter(|away| !away.is_empty()).map(|away| away.join("; "));
+    let away = away.map(|detail| Check { name: "store_parts", ok: false, detail: detail.into(), took_ms: 0 });
     let took = api.deps.clock.boot().saturating_sub(before);
     let ready = store && !draining;
     let verbose =
@@ -91,13 +95,14 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
             name: "store",
             ok: store && !draining,
             detail: match probed {
-                Ok(()) if draining => "not asked: the server is stopping".into(),
-                Ok(()) => "a probe was written and read".into(),
+                Ok(_) if draining => "not asked: the server is stopping".into(),
+                Ok(_) => "a probe was written and read".into(),
                 Err(why) => why.to_string().into(),
             },
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         },
     ];
+    checks.extend(away);
     checks.extend(held);
     if verbose && store && !draining {
         checks.extend(workers(&api).await);

@@ -317,6 +317,10 @@ pub trait Deliveries: Send + Sync + 'static {
     /// call returned. May return for nothing.
     async fn due_changed(&self);
 
-    /// A real write and read of a probe, for readiness.
-    async fn probe(&self) -> Result<(), StoreError>;
+    /// A real write and read of a probe in every part of the store, for readiness. Answers which parts are away
+    /// and why, for people; what belongs elsewhere can be worked on.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing can.
+    async fn probe(&self) -> Result<Vec<String>, StoreError>;
 }

@@ -13,12 +13,13 @@ pub(super) async fn looked_at(config: &Config, opened: Result<Stores, NoStore>, 
     };
     let probed = stores.deliveries.probe().await;
     let mut findings = stores.findings().await.unwrap_or_else(|error| vec![error.to_string()]);
+    findings.extend(probed.iter().flatten().filter(|away| !findings.contains(away)).cloned().collect::<Vec<_>>());
     if let Ok(Some(_)) = stores.holds.standing().await {
         findings.push(HELD.into());
     }
     checks.push(match probed {
-        Ok(()) if !findings.is_empty() => Check::new("store", Verdict::Finding, findings.join("\n")),
-        Ok(()) => Check::new("store", Verdict::Good, format!("opened and written to. {}", stores.durability)),
+        Ok(_) if !findings.is_empty() => Check::new("store", Verdict::Finding, findings.join("\n")),
+        Ok(_) => Check::new("store", Verdict::Good, format!("opened and written to. {}", stores.durability)),
         Err(error) => Check::new("store", Verdict::Finding, error.to_string()),
     });
     checks.extend(stores.notes().await.into_iter().map(|note| Check::new("persistence", Verdict::Note, note)));

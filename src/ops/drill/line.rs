@@ -215,7 +215,7 @@ impl Deliveries for Line {
         self.inner.due_changed().await;
     }
 
-    async fn probe(&self) -> Result<()> {
+    async fn probe(&self) -> Result<Vec<String>> {
         self.pass(self.inner.probe()).await
     }
 }

@@ -1,5 +1,7 @@
 //! Whether the store can be worked on, and what it has lost.
 
+use std::collections::BTreeMap;
+
 use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
@@ -7,14 +9,32 @@ use super::store::{Ask, RedisStore, decimal};
 use crate::ports::StoreError;
 
 impl RedisStore {
-    /// The servers are as they should be, and every shard takes a write and a claim.
-    pub(super) async fn probe_all(&self) -> Result<()> {
-        let shards = (0..self.names.shards()).map(|shard| self.probe_shard(shard));
-        futures::future::try_join_all(shards).await?;
-        match self.link.check().await.into_iter().next() {
-            Some(finding) => Err(StoreError::Unavailable(finding.text)),
-            None => Ok(()),
+    /// The servers are as they should be, and shards take a write and a claim: which do not. A Cluster of which
+    /// one server is gone does its work on the others; were all nodes to say that they are not ready, nobody
+    /// would send them anything.
+    pub(super) async fn probe_all(&self) -> Result<Vec<String>> {
+        let probes = (0..self.names.shards()).map(|shard| self.probe_shard(shard));
+        let probed = futures::future::join_all(probes).await;
+        let there = probed.iter().any(Result::is_ok);
+        let mut away: BTreeMap<String, (StoreError, Vec<String>)> = BTreeMap::new();
+        for (shard, error) in (0_u16..).zip(probed).filter_map(|(shard, probed)| Some((shard, probed.err()?))) {
+            away.entry(error.to_string()).or_insert_with(|| (error, Vec::new())).1.push(shard.to_string());
         }
+        if let Some((error, _)) = away.values().next().filter(|_| !there) {
+            return Err(error.clone());
+        }
+        let findings = self.link.check().await;
+        // What may drop records is no part that is away, and where no server is as it should be nothing is there.
+        let all = findings.len() >= self.link.servers();
+        if let Some(finding) = findings.iter().find(|finding| all || finding.loses()) {
+            return Err(StoreError::Unavailable(finding.text.clone()));
+        }
+        let shards = self.names.shards();
+        let of_shards = away.into_values().map(|(error, which)| match which.as_slice() {
+            [one] => format!("shard {one} of {shards}: {error}"),
+            several => format!("shards {} of {shards}: {error}", several.join(", ")),
+        });
+        Ok(of_shards.chain(findings.into_iter().map(|finding| finding.text)).collect())
     }
 
     async fn probe_shard(&self, shard: u16) -> Result<()> {

@@ -89,7 +89,7 @@ impl Deliveries for RedisStore {
         self.due.changed().await;
     }
 
-    async fn probe(&self) -> Result<()> {
+    async fn probe(&self) -> Result<Vec<String>> {
         self.probe_all().await
     }
 }

@@ -141,8 +141,10 @@ impl<S: Shell> Deliveries for Store<S> {
         self.shell.due().changed().await;
     }
 
-    async fn probe(&self) -> Result<()> {
-        self.shell.write(OnDisk, |core, now| core.probe(now)).await
+    async fn probe(&self) -> Result<Vec<String>> {
+        self.shell.write(OnDisk, |core, now| core.probe(now)).await?;
+        // It is there as a whole, or not at all.
+        Ok(Vec::new())
     }
 }
 

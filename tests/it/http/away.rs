@@ -134,7 +134,7 @@ impl Deliveries for Failing {
     async fn due_changed(&self) {
         std::future::pending().await
     }
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> Result<Vec<String>, StoreError> {
         self.inner().await?.probe().await
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use belfry::ports::StoreError;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{PurgeAsk, Renewed, Settle, Written};
 use belfry::ports::store_news::Unwatched;
@@ -14,6 +15,7 @@ use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry_domain::{DeliveryId, State, UnixMs};
 use rustix::process::Signal;
 
+use super::calls::until_ok;
 use super::cluster::Cluster;
 use super::server::PATIENCE;
 use crate::contract::fixture::{ask, due_in, ended, intent};
@@ -132,6 +134,32 @@ async fn case_94_while_one_shard_moves_the_others_renew_and_settle() {
         assert_eq!(written, Written::Done);
     }
     assert_eq!(h.store.held(100).await.unwrap(), []);
+}
+
+/// A server that is gone takes its shards along and no others: were all nodes to say then that they are not ready,
+/// a balancer would send nothing to anybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_one_of_its_servers_is_ready_and_says_what_is_away() {
+    let cluster = Cluster::start();
+    let h = over(&cluster);
+    assert_eq!(h.store.probe().await.unwrap(), Vec::<String>::new());
+    let there = |shard: u16| cluster.holder(slot_of(&names().sequence(shard))) != 1;
+    cluster.servers[1].signal(Signal::STOP);
+    let away = h.store.probe().await.unwrap();
+    let gone: Vec<String> = (0..SHARDS).filter(|shard| !there(*shard)).map(|shard| shard.to_string()).collect();
+    assert!(!gone.is_empty() && gone.len() < usize::from(SHARDS));
+    let of = away[0].strip_prefix("shards ").unwrap().split(" of 16: ").next().unwrap();
+    assert_eq!(of.split(", ").collect::<Vec<_>>(), gone, "{away:?}");
+    cluster.servers[1].signal(Signal::CONT);
+    cluster.wait_until_whole();
+    until_ok(PATIENCE, async || match h.store.probe().await?.is_empty() {
+        true => Ok(()),
+        false => Err(StoreError::Unavailable("not whole yet".into())),
+    })
+    .await;
+    cluster.servers.iter().for_each(|server| server.signal(Signal::STOP));
+    assert!(matches!(h.store.probe().await, Err(StoreError::Unavailable(_))));
+    cluster.servers.iter().for_each(|server| server.signal(Signal::CONT));
 }
 
 /// What a frozen server does once it thaws, for a claim that its worker has given up, must not wait for its

@@ -207,7 +207,7 @@ impl Deliveries for FaultyStore {
         self.inner.due_changed().await;
     }
 
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> Result<Vec<String>, StoreError> {
         self.over_the_line(self.inner.probe()).await
     }
 }

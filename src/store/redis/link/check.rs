@@ -20,6 +20,14 @@ pub struct Finding {
     pub text: String,
 }
 
+impl Finding {
+    /// Records may be dropped while it lasts.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        self.code == "eviction"
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)

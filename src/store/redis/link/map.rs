@@ -115,6 +115,10 @@ impl Map {
         *now = known;
     }
 
+    pub fn servers(&self) -> usize {
+        self.known().nodes.len()
+    }
+
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }

@@ -273,6 +273,11 @@ impl Link {
         check::check(&self.map, Instant::now() + MOST_WAIT - GIVING_UP).await
     }
 
+    /// How many primaries are known.
+    pub fn servers(&self) -> usize {
+        self.map.servers()
+    }
+
     /// Addresses of servers that are known to keep nothing on disk, where no answer waits for one.
     pub async fn keeping_nothing(&self) -> Vec<String> {
         self.watch();
