@@ -41,8 +41,9 @@ fn log(name: &str) -> Result<fs::File> {
 
 impl Server {
     /// An axum handler that parses the body and does nothing else.
-    pub(crate) async fn parse_only() -> Result<Self> {
-        Self::start("parse-only", Command::new(std::env::current_exe()?).arg("parse-only")).await
+    /// `keeping`: the Redis in which it sets one key for each item.
+    pub(crate) async fn parse_only(keeping: Option<&str>) -> Result<Self> {
+        Self::start("parse-only", Command::new(std::env::current_exe()?).arg("parse-only").args(keeping)).await
     }
 
     /// The real server with `config` in `folder`.

@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let child = arguments.next_if(|first| ["parse-only", "webhook-sink", "node"].contains(&first.as_str()));
     match child.as_deref() {
-        Some("parse-only") => return parse_only::serve(),
+        Some("parse-only") => return parse_only::serve(arguments.next()),
         Some("webhook-sink") => return webhook_sink::serve(),
         Some("node") => return node::serve(arguments),
         _ => {}

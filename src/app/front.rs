@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -14,40 +13,36 @@ use crate::facts::{Fact, FactSink};
 use crate::http::Drain;
 use crate::http::server::{Current, Server};
 use crate::http::waiting::{self, Awaited, Waits};
-use crate::ports::clock::{Boot, Clock};
+use crate::ports::clock::Clock;
+use crate::ports::reminders::Reminders;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::telemetry::Recorder;
 
-/// Between two lines about the same wait.
-const REMINDED: Duration = Duration::from_secs(60);
-
-/// Hears what the store finds out, and passes it on. A wait is told when it begins, when its reason
-/// changes, and once a minute: it asks every second.
+/// Hears what the store finds out, and passes it on. Of a wait each reason is told once a
+/// minute: it asks every second.
 pub(super) struct Watch {
     recorder: Arc<Recorder>,
     clock: Arc<dyn Clock>,
-    seen: Mutex<Option<(Awaited, Boot)>>,
+    seen: Mutex<Option<Awaited>>,
+    told: Mutex<Reminders<String>>,
 }
 
 impl Watch {
     pub fn new(recorder: Arc<Recorder>, clock: Arc<dyn Clock>) -> Self {
-        Self { recorder, clock, seen: Mutex::default() }
+        Self { recorder, clock, seen: Mutex::default(), told: Mutex::default() }
     }
 
     fn awaited(&self) -> Option<Awaited> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(awaited, _)| awaited.clone())
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes it. Whether it is to be told.
     fn waits(&self, why: &str) -> bool {
-        let (now, boot) = (self.clock.now(), self.clock.boot());
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = seen.as_ref().filter(|(awaited, _)| awaited.why == why).map(|(_, told)| *told);
-        let tell = told.is_none_or(|told| boot.saturating_sub(told) >= REMINDED);
-        let since = seen.as_ref().map_or(now, |(awaited, _)| awaited.since);
-        let told = told.filter(|_| !tell).unwrap_or(boot);
-        *seen = Some((Awaited { why: why.to_owned(), since }, told));
-        tell
+        let since = seen.as_ref().map_or_else(|| self.clock.now(), |awaited| awaited.since);
+        *seen = Some(Awaited { why: why.to_owned(), since });
+        drop(seen);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).is_news(why.to_owned(), self.clock.boot())
     }
 }
 
@@ -111,7 +106,7 @@ mod tests {
         let recorder = Arc::new(Recorder::new(Names::new([], []), Arc::new(MachineClock)));
         let watch = Watch::new(recorder, Arc::new(MachineClock));
         let told: Vec<bool> = ["cut", "cut", "late", "late", "cut"].map(|why| watch.waits(why)).into();
-        assert_eq!(told, [true, false, true, false, true]);
+        assert_eq!(told, [true, false, true, false, false]);
         let since = watch.awaited().unwrap().since;
         watch.waits("another");
         assert_eq!(watch.awaited().unwrap(), Awaited { why: "another".into(), since }, "since when it waits at all");

@@ -1,16 +1,11 @@
-//! While the store is away every verb fails many times a second. Each reason is one line, and one more
-//! each minute for as long as it goes on: the log has to be readable when it is needed most.
+//! While the store is away every verb fails many times a second.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::facts::Fact;
 use crate::ports::StoreError;
-use crate::ports::clock::{Boot, Clock};
-
-const AGAIN: Duration = Duration::from_secs(60);
-/// Reasons remembered; a store that finds more is away in more ways than anybody reads.
-const REASONS: usize = 16;
+use crate::ports::clock::Clock;
+use crate::ports::reminders::Reminders;
 
 pub(super) struct Outages {
     clock: Arc<dyn Clock>,
@@ -19,8 +14,7 @@ pub(super) struct Outages {
 
 #[derive(Default)]
 struct Told {
-    /// When each reason was told of last.
-    at: Vec<(StoreError, Boot)>,
+    reasons: Reminders<StoreError>,
     /// A failure was told of, and not yet that it is over.
     open: bool,
 }
@@ -35,13 +29,8 @@ impl Outages {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match fact {
             Fact::StoreUnavailable { verb: _, why } => {
-                let now = self.clock.boot();
-                told.at.retain(|(_, at)| now.saturating_sub(*at) < AGAIN);
-                let news = told.at.len() < REASONS && told.at.iter().all(|(known, _)| known != why);
-                if news {
-                    told.at.push((why.clone(), now));
-                    told.open = true;
-                }
+                let news = told.reasons.is_news(why.clone(), self.clock.boot());
+                told.open |= news;
                 news
             }
             Fact::StoreRecovered => std::mem::take(&mut told.open),
@@ -52,7 +41,10 @@ impl Outages {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::ports::clock::Boot;
 
     /// Stands still until it is set.
     #[derive(Default)]
@@ -82,16 +74,7 @@ pub(super) mod tests {
         assert!(fails("refused") && !fails("refused") && fails("loading") && !fails("refused"));
         assert!(outages.is_news(&Fact::StoreRecovered) && !outages.is_news(&Fact::StoreRecovered));
         assert!(!fails("refused"), "in and out again");
-        *clock.0.lock().unwrap() += AGAIN;
+        *clock.0.lock().unwrap() += Duration::from_secs(60);
         assert!(fails("refused") && outages.is_news(&Fact::StoreRecovered));
-    }
-
-    #[test]
-    fn reasons_without_end_are_not_remembered_nor_told() {
-        let outages = Outages::new(Arc::new(At(Mutex::default())));
-        let fails = |number: usize| {
-            outages.is_news(&Fact::StoreUnavailable { verb: "claim", why: StoreError::Unavailable(number.to_string()) })
-        };
-        assert_eq!((0..100).filter(|number| fails(*number)).count(), REASONS);
     }
 }

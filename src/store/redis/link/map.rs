@@ -12,6 +12,7 @@ use super::errors::{Remedy, Trouble};
 use super::node::{Node, Server};
 use super::settings::{Address, LinkSettings, Topology};
 use super::slot::{SLOTS, slot_of};
+use crate::ports::reminders::Reminders;
 
 /// Between two looks when nothing gave cause for one.
 const EVERY: Duration = Duration::from_secs(1);
@@ -200,11 +201,14 @@ impl Map {
 
     /// Looks again and again, at once where a call gave cause.
     pub async fn watch(self: Arc<Self>) {
+        let (first, mut told) = (Instant::now(), Reminders::default());
         loop {
             let begun = Instant::now();
             {
                 let _one = self.looking.lock().await;
-                if let Err(trouble) = self.look(Instant::now() + LOOK).await {
+                if let Err(trouble) = self.look(Instant::now() + LOOK).await
+                    && told.is_news(trouble.to_string(), begun.duration_since(first))
+                {
                     tracing::warn!(code = trouble.code(), "the Redis primaries are not known: {trouble}");
                 }
             }

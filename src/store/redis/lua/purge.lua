@@ -5,7 +5,7 @@ local at = math.min(tonumber(ARGV[6]), clock())
 local ended_by = tonumber(ARGV[7]) - (tonumber(ARGV[6]) - at)
 local most_contents, most_records, most_tombstones = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local contents, records, tombstones = 0, 0, 0
-local MOST_SWEPT, FULL, MOST_ENTRIES = 64, 56, 2048
+local MOST_SWEPT, FULL, MOST_ENTRIES, ROUNDS = 64, 56, 2048, 8
 
 -- Takes from the front of a list what ended by then. What a node with a wrong clock says to end in the
 -- future goes to the back: it must not keep all others from ageing.
@@ -161,15 +161,24 @@ for _, nid in ipairs(call('ZRANGEBYSCORE', root .. 'holds', '-inf', int(at), 'LI
   end
 end
 if records < most_records then thin_out() end
--- Tombstones by going round: each call looks into some buckets.
+-- Tombstones by going round: each call looks into some buckets, so that while as many come of age as are made
+-- each is looked into ROUNDS times in a window; to look more often would cost more than all else that a record
+-- costs here. Where there is nothing else to do there is time, now and then: others may have a lot to do.
+local most_swept = math.min(math.max(math.ceil(math.max(contents, records) * ROUNDS / FULL), 1), MOST_SWEPT)
+if contents + records == 0 then
+  local since = at - tonumber(call('HGET', root .. 'tombs', 'idle') or '-1000')
+  if since < 0 or since >= 1000 then
+    most_swept = MOST_SWEPT
+    call('HSET', root .. 'tombs', 'idle', int(at))
+  end
+end
 local from = tonumber(call('HGET', root .. 'tombs', 'next') or '0')
 local swept = 0
-while kept > 0 and swept < math.min(buckets, MOST_SWEPT) and tombstones < most_tombstones do
+while kept > 0 and swept < math.min(buckets, most_swept) and tombstones < most_tombstones do
   local bucket = root .. 'z' .. int(from % buckets)
   local all, gone = call('HGETALL', bucket), {}
   for i = 1, #all, 2 do
-    local _, _, until_ = take('>c16BI6', all[i + 1])
-    if until_ <= at and tombstones < most_tombstones then
+    if six(all[i + 1], 18) <= at and tombstones < most_tombstones then
       gone[#gone + 1] = all[i]
       tombstones = tombstones + 1
     end
