@@ -19,6 +19,7 @@ pub(crate) mod sentinel;
 pub(crate) mod server;
 mod shared;
 mod start;
+mod tombstones;
 mod unreadable;
 pub(crate) mod valkey;
 
