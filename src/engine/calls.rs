@@ -194,7 +194,7 @@ mod tests {
     fn as_much_is_claimed_ahead_as_is_called_soon() {
         let calls = Calls::default();
         assert_eq!(calls.in_hand("main", 8), 9);
-        for (took, in_hand) in [(500, 72), (20_000, 12), (100_000, 9), (5_000_000, 9)] {
+        for (took, in_hand) in [(200, 264), (500, 168), (20_000, 12), (100_000, 9), (5_000_000, 9)] {
             let calls = Calls::default();
             calls.locked().entry("main".into()).or_default();
             calls.took("main", Duration::from_micros(took));
