@@ -122,7 +122,10 @@ impl Stores {
             };
             match prepared {
                 Ok(true) => {
-                    store.look_after_installation();
+                    // Whoever only looks puts nothing back.
+                    if around.begins {
+                        store.look_after_installation();
+                    }
                     return Ok(Self::of(store.clone(), durability, Place::Redis(store)));
                 }
                 Ok(false) => {

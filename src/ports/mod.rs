@@ -1,6 +1,7 @@
 //! The traits between the rooms: one per concern, each with a contract suite under
 //! `tests/it/contract`. [`mail`] has the rules that
-//! two of them share, [`reminders`] how often all of them tell of what goes on. Knows the domain and nothing else of Belfry.
+//! two of them share, [`reminders`] how often rooms tell of what goes on. Knows the domain and nothing else
+//! of Belfry.
 
 pub mod admin;
 pub mod channel;

@@ -162,7 +162,9 @@ impl RedisStore {
             let claims = shard.to_be_heard(&ask.worker, ask.alone).into_iter();
             claims.filter(|claim| claim.nonce != ask.nonce).map(move |claim| (at, claim))
         });
-        let calls = earlier.map(|(shard, Unanswered { nonce, .. })| {
+        // Of what has to run alone one at a time, also here.
+        let most = if ask.alone { 1 } else { usize::MAX };
+        let calls = earlier.take(most).map(|(shard, Unanswered { nonce, .. })| {
             let (ask, none) = (ClaimAsk { nonce, ..ask.clone() }, &none);
             async move { (shard, self.ask_shard(&ask, shard, none, true).await) }
         });

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use belfry::ports::deliveries::{Accepted, Written};
+use belfry::ports::deliveries::{Accepted, Claim, Written};
 use belfry::ports::store_news::{StoreNews, StoreWatch};
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
@@ -31,6 +31,24 @@ struct Site {
 impl Site {
     fn new() -> Self {
         Self { server: Server::plain(), clock: ManualClock::new() }
+    }
+
+    /// With a node that has taken in one intent, which is saved.
+    async fn saved(key: &str) -> (Self, Harness, Arc<Told>) {
+        let site = Self::new();
+        let (node, told) = site.node();
+        node.create(intent(&node, key)).await;
+        site.save();
+        (site, node, told)
+    }
+
+    /// With a node that has recorded a call, of which the server knows nothing any more.
+    async fn lost_spend() -> (Self, Harness, Claim) {
+        let (mut site, node, _) = Self::saved("k").await;
+        let claim = node.claim(1).await;
+        assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
+        site.go_back();
+        (site, node, claim)
     }
 
     /// One more node.
@@ -72,13 +90,7 @@ async fn a_claim_that_was_lost_stands_again_under_its_token() {
 
 #[tokio::test]
 async fn a_lost_spent_mark_is_put_back_so_that_its_lapse_is_unknown_and_not_another_call() {
-    let mut site = Site::new();
-    let (node, _) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
-    let claim = node.claim(1).await;
-    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
-    site.go_back();
+    let (site, node, claim) = Site::lost_spend().await;
     let stored = node.stored(&claim.delivery).await;
     assert!(stored.spent);
     assert_eq!((stored.rev, stored.state), (claim.delivery.rev + 1, claim.delivery.state));
@@ -89,10 +101,7 @@ async fn a_lost_spent_mark_is_put_back_so_that_its_lapse_is_unknown_and_not_anot
 
 #[tokio::test]
 async fn a_lost_settle_is_put_back() {
-    let mut site = Site::new();
-    let (node, told) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
+    let (mut site, node, told) = Site::saved("k").await;
     let done = node.finish(1, State::Accepted).await;
     site.go_back();
     assert_eq!(node.stored(&done).await, done);
@@ -105,10 +114,7 @@ async fn a_lost_settle_is_put_back() {
 
 #[tokio::test]
 async fn an_accept_that_was_lost_is_named() {
-    let mut site = Site::new();
-    let (node, told_of) = site.node();
-    node.create(intent(&node, "kept")).await;
-    site.save();
+    let (mut site, node, told_of) = Site::saved("kept").await;
     node.create(intent(&node, "lost")).await;
     site.go_back();
     assert!(node.record("kept").await.is_some());
@@ -172,13 +178,7 @@ const QUIET_MS: i64 = 3_000;
 /// Whoever starts together with the server knows nothing of what the others are at.
 #[tokio::test]
 async fn a_node_that_is_new_takes_nothing_before_the_others_can_have_said_what_they_are_at() {
-    let mut site = Site::new();
-    let (node, _) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
-    let claim = node.claim(1).await;
-    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
-    site.go_back();
+    let (site, node, claim) = Site::lost_spend().await;
     let (new, _) = site.node();
     let asked = new.claims(ask(2, 10)).await;
     assert!(asked.claims.is_empty());
@@ -191,10 +191,7 @@ async fn a_node_that_is_new_takes_nothing_before_the_others_can_have_said_what_t
 
 #[tokio::test]
 async fn what_nobody_was_at_goes_on_after_a_while() {
-    let mut site = Site::new();
-    let (node, _) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
+    let (mut site, _, _) = Site::saved("k").await;
     site.go_back();
     let (new, told) = site.node();
     assert!(new.claims(ask(1, 10)).await.claims.is_empty());
@@ -206,10 +203,7 @@ async fn what_nobody_was_at_goes_on_after_a_while() {
 /// Somebody who knows nothing of it has written on: by its height alone the sequence says nothing.
 #[tokio::test]
 async fn a_loss_is_found_although_the_server_has_been_written_to_since() {
-    let mut site = Site::new();
-    let (node, told) = site.node();
-    node.create(intent(&node, "kept")).await;
-    site.save();
+    let (mut site, node, told) = Site::saved("kept").await;
     node.create(intent(&node, "lost")).await;
     site.go_back();
     let (new, _) = site.node();
@@ -225,13 +219,7 @@ async fn a_loss_is_found_although_the_server_has_been_written_to_since() {
 /// It was too late to say so, and its call may have been made: another one must not be.
 #[tokio::test]
 async fn a_claim_whose_call_may_have_been_made_stands_over_one_that_was_given_since() {
-    let mut site = Site::new();
-    let (node, _) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
-    let claim = node.claim(1).await;
-    assert_eq!(node.spend(&claim, claim.delivery.rev).await, Written::Done);
-    site.go_back();
+    let (site, node, claim) = Site::lost_spend().await;
     let (new, _) = site.node();
     assert!(new.claims(ask(2, 10)).await.claims.is_empty());
     new.clock.step(QUIET_MS);
@@ -247,10 +235,7 @@ async fn a_claim_whose_call_may_have_been_made_stands_over_one_that_was_given_si
 /// While nobody may claim, the server's clock is set back: what waits does not wait for as long as the step.
 #[tokio::test]
 async fn a_clock_that_steps_back_meanwhile_does_not_prolong_the_wait() {
-    let mut site = Site::new();
-    let (node, _) = site.node();
-    node.create(intent(&node, "k")).await;
-    site.save();
+    let (mut site, _, _) = Site::saved("k").await;
     site.go_back();
     let of_server = ManualClock::new();
     let clocks = Clocks { node: site.clock.clone(), store: StoreClock::Own(of_server.clone()) };

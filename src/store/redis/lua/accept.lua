@@ -1,7 +1,8 @@
 -- Keeps new notifications, and finds those that are known. KEYS[2..]: the notifications.
--- ARGV[6]: whether the same was asked before, and its answer lost; ARGV[7..]: per item a position that is newer than all before of this node, its id, its value after the
--- ordinal, its index entries, how many deliveries, then each one's id, value after the position, lane with
--- its side in front (nothing: it does not wait), tenant, and when it is due.
+-- ARGV[6]: whether the same was asked before, and its answer lost; ARGV[7..]: per item a position that is newer
+-- than all before of this node, its id, its value after the ordinal, its index entries, how many deliveries, then
+-- each one's id, value after the position, lane with its side in front (nothing: it does not wait), tenant, and
+-- when it is due.
 -- Per item: 1 (created), a tombstone's value, or the record with its deliveries.
 local position = tonumber(stood[4] or '0')
 local ordinal = tonumber(stood[5] or '0')
