@@ -8,7 +8,9 @@ use std::time::Duration;
 use crate::ports::StoreError;
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
+use belfry_domain::WhyCode;
 use belfry_domain::breaker::OpenWhy;
+use belfry_domain::device::TokenFault;
 use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
@@ -59,6 +61,11 @@ pub enum Fact {
     },
     CircuitClosed {
         provider: String,
+    },
+    /// A provider's word that is about no one message.
+    Provider {
+        provider: String,
+        news: ProviderNews,
     },
     /// So many parts of a provider's pace are this node's from now on.
     PaceShared {
@@ -129,6 +136,19 @@ pub enum Fact {
         status: u16,
         took: Duration,
     },
+}
+
+/// What is heard of a provider beside outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderNews {
+    /// A token is dead or wrong. `stored`: of a stored device, whose standing changed.
+    TokenRefused { fault: TokenFault, stored: bool },
+    /// Most tokens are refused: so many that were put aside of late for the like are live again.
+    TokensSpared { tokens: usize },
+    /// Messages are refused for a setting that only an operator can mend.
+    SetupWrong { why: WhyCode },
+    /// It asked for a wait that is longer than any that is honoured.
+    WaitCut { asked: Duration },
 }
 
 /// What a server runs on.

@@ -15,7 +15,7 @@ use belfry::ports::channel::{Channel, LeaseGate};
 use belfry::ports::clock::Clock;
 use belfry::ports::deliveries::{Deliveries, MOST_ITEMS, NewNotification};
 use belfry::ports::message::{Address, Outgoing, Rendered};
-use belfry::ports::policy::{OUTBOX, Policy, Provider};
+use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::telemetry::{Names, Recorder};
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::{ChannelKind, Class, Delivery, Order, Priority};
@@ -54,7 +54,9 @@ impl Delivered {
         let deps = Deps {
             deliveries: store.deliveries.clone(),
             paces: store.paces.clone(),
+            recipients: store.recipients.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
+            seen_token: Arc::new(|id| format!("seen {id}")),
             clock: Arc::new(MachineClock),
             dice: Arc::new(MachineDice),
             tasks: tasks.clone(),
@@ -84,7 +86,9 @@ pub(crate) fn policy(classes: Vec<Class>, channel: Arc<dyn Channel>, concurrency
     Policy {
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         providers: BTreeMap::from([(PROVIDER.to_owned(), provider.clone()), (OUTBOX.to_owned(), provider)]),
-        routes: [ChannelKind::Email, ChannelKind::Webhook].map(|channel| (channel, PROVIDER.to_owned())).into(),
+        routes: [ChannelKind::Email, ChannelKind::Webhook, ChannelKind::Apns]
+            .map(|channel| (channel, vec![Route::any(PROVIDER)]))
+            .into(),
         environments: BTreeMap::new(),
         keep_record: DAY * 15,
     }
@@ -175,6 +179,7 @@ pub(crate) fn outgoing(content: &Content, new: &NewNotification) -> Result<Outgo
         address,
         message: rendered(content, &inputs, delivery.channel, &slot)?,
         collapse: None,
+        seen_token: None,
     })
 }
 

@@ -17,6 +17,7 @@ use belfry::http::drain::Drain;
 use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::admin::{ApiKey, Can};
@@ -75,7 +76,9 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
     let deps = engine::Deps {
         deliveries: store.deliveries.clone(),
         paces: store.paces.clone(),
+        recipients: store.recipients.clone(),
         render: Arc::new(templates.clone()),
+        seen_token: Arc::new(|id| format!("seen {id}")),
         clock: Arc::new(MachineClock),
         dice: Arc::new(MachineDice),
         tasks: tasks.clone(),
@@ -109,6 +112,7 @@ async fn api(
     let ports = IntakePorts {
         deliveries: store.deliveries.clone(),
         content: Arc::new(templates),
+        recipients: store.recipients.clone(),
         clock: Arc::new(MachineClock),
         dice: Arc::new(MachineDice),
         facts: recorder.clone(),
@@ -125,6 +129,7 @@ async fn api(
             Arc::new(MachineClock),
             recorder.clone(),
         )),
+        registrar: Arc::new(Registrar::new(store.recipients.clone(), Arc::new(MachineClock), &secret)),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stores::StoreKind;
 
 /// The parts, in the order in which they run.
-pub(crate) const PARTS: [&str; 8] = ["accept", "store", "smtp", "webhook", "peers", "code", "idle", "growth"];
+pub(crate) const PARTS: [&str; 9] = ["accept", "store", "smtp", "webhook", "apns", "peers", "code", "idle", "growth"];
 
 pub(crate) struct Plan {
     pub rounds: usize,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use belfry::content::inputs::{Inline, Inputs, Source, To};
+use belfry::content::inputs::{Device, Inline, Inputs, Source, To};
 use belfry::ports::deliveries::NewNotification;
 use belfry::ports::message::{Address, Mailbox};
 use belfry_domain::delivery::NewDelivery;
@@ -20,7 +20,7 @@ pub(crate) const BODY_BYTES: usize = 500;
 /// What is planned, besides its number.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// Email or webhook.
+    /// Email, APNs or webhook.
     pub channel: ChannelKind,
     pub class: &'static str,
     pub priority: Priority,
@@ -40,6 +40,11 @@ impl Shape {
         Self { channel: ChannelKind::Webhook, ..Self::mail(provider) }
     }
 
+    /// A receipt to a phone, due at once.
+    pub(crate) const fn push(provider: &'static str) -> Self {
+        Self { channel: ChannelKind::Apns, ..Self::mail(provider) }
+    }
+
     /// A month later.
     pub(crate) const fn in_a_month(self) -> Self {
         Self { wait: Duration::from_secs(30 * 86_400), ..self }
@@ -54,7 +59,11 @@ impl Shape {
         let delivery = Delivery::new(NewDelivery {
             notification: id,
             channel: self.channel,
-            slot: if self.channel == ChannelKind::Email { "to".into() } else { "webhook".into() },
+            slot: match self.channel {
+                ChannelKind::Email => "to".into(),
+                ChannelKind::Apns => "device/0".into(),
+                _ => "webhook".into(),
+            },
             class: self.class.into(),
             lane: Lane::new(self.provider, self.priority),
             tenant: "default".into(),
@@ -98,6 +107,13 @@ impl Shape {
                 let inline =
                     Inline { subject: Some(format!("Your order {number}")), text: Some(text(4)), ..Inline::default() };
                 (To { email: Some(address), ..To::default() }, inline)
+            }
+            ChannelKind::Apns => {
+                let token = Address(format!("{number:064x}"));
+                let device = Device { kind: self.channel, token, app: None, environment: None, id: None };
+                let push = format!("{{\"title\":\"Your order {number}\",\"body\":\"{}\"}}", text(4));
+                let push = RawValue::from_string(push).expect("made as JSON");
+                (To { devices: vec![device], ..To::default() }, Inline { push: Some(push), ..Inline::default() })
             }
             _ => {
                 let body = RawValue::from_string(webhook_body(self.class, number)).expect("made as JSON");

@@ -13,6 +13,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
@@ -68,6 +69,7 @@ pub(crate) struct Opened {
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
+    pub recipients: Arc<dyn Recipients>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -84,6 +86,7 @@ impl Opened {
                     api_keys: store.clone(),
                     installation: store.clone(),
                     outbox: store.clone(),
+                    recipients: store.clone(),
                     file: Some(store),
                 })
             }
@@ -109,7 +112,8 @@ fn open_redis(at: &str) -> Result<Opened> {
         paces: store.clone(),
         api_keys: store.clone(),
         installation: store.clone(),
-        outbox: store,
+        outbox: store.clone(),
+        recipients: store,
         file: None,
     })
 }

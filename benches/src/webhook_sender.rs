@@ -99,8 +99,8 @@ impl Channel for WebhookLike {
         }
         match self.0.answered(Bytes::copy_from_slice(body.as_bytes())).await {
             Ok(status) if status.is_success() => Outcome::Accepted { provider_ref: None, why: Why::new(WhyCode::Ok) },
-            Ok(_) => Outcome::Unknown { why: Why::new(WhyCode::Unrecognised) },
-            Err(_) => Outcome::Unknown { why: Why::new(WhyCode::CutAfter) },
+            Ok(_) => Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::Unrecognised) },
+            Err(_) => Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) },
         }
     }
 }

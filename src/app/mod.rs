@@ -3,6 +3,7 @@
 mod front;
 mod keys;
 mod listener;
+mod parts;
 pub mod probe;
 mod providers;
 pub mod render;
@@ -21,19 +22,19 @@ use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigErrors, Problem, StoreKind};
 use crate::content::{Content, TemplateProblem};
-use crate::engine::{self, Duties, Engine};
+use crate::engine::Engine;
 use crate::facts::{Fact, FactSink, Start};
 use crate::http::server::ServerLimits;
-use crate::http::{self, ApiLimits, Deps, Drain};
-use crate::intake::accept::{Intake, IntakePorts};
+use crate::http::{self, Drain};
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
+pub use crate::channel::web_push::vapid;
 use front::{Front, Watch};
+use parts::Parts;
 use providers::Providers;
-use render::Templates;
 pub use roles::{AllRoles, Role, Roles};
 pub use stores::{Away, NotBegun, Stores, Surroundings};
 
@@ -72,19 +73,6 @@ pub struct RunningApp {
     drain: Drain,
     serving: JoinSet<()>,
     grace: Duration,
-}
-
-/// What a start has before it listens.
-struct Parts {
-    /// This node's name in claims, new at every start.
-    node: String,
-    roles: Roles,
-    clock: Arc<MachineClock>,
-    tasks: Arc<MachineTasks>,
-    recorder: Arc<Recorder>,
-    stores: Stores,
-    policy: watch::Sender<Arc<Policy>>,
-    content: watch::Sender<Arc<Content>>,
 }
 
 /// Listens, opens everything, starts the engine. Answers the API when it returns, and until then that it
@@ -139,7 +127,7 @@ pub async fn start_telling(
     };
     let first_key = parts.first_key(&config).await?;
     let deps = parts.api(&config, &providers, &front.drain, address).await?;
-    let engine = parts.engine(&config, inbox);
+    let engine = parts.engine(&config, inbox).await?;
     parts.take_part();
     front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
     let Front { drain, serving, .. } = front;
@@ -207,97 +195,6 @@ fn server_limits(config: &Config) -> ServerLimits {
         grace: config.engine.shutdown_grace.0,
         ..ServerLimits::default()
     }
-}
-
-impl Parts {
-    /// Where nobody can use one nobody would find it.
-    async fn first_key(&self, config: &Config) -> anyhow::Result<Option<String>> {
-        if !self.roles.has(Role::Api) {
-            return Ok(None);
-        }
-        keys::first(config, &self.stores, self.clock.as_ref()).await
-    }
-
-    /// Others leave to this node what it prefers: only where it works.
-    fn take_part(&self) {
-        if self.roles.has(Role::Worker) {
-            self.stores.join(&self.node);
-        }
-    }
-
-    async fn api(
-        &self,
-        config: &Config,
-        providers: &Providers,
-        drain: &Drain,
-        address: SocketAddr,
-    ) -> anyhow::Result<Deps> {
-        let secret = self.stores.installation.secret(fresh_secret()).await?;
-        let policy = self.policy.subscribe();
-        let ports = IntakePorts {
-            deliveries: self.stores.deliveries.clone(),
-            content: Arc::new(self.templates()),
-            clock: self.clock.clone(),
-            dice: Arc::new(MachineDice),
-            facts: self.recorder.clone(),
-            policy: Arc::new(move || policy.borrow().clone()),
-        };
-        let recorder = self.recorder.clone();
-        let policy = self.policy.subscribe();
-        Ok(Deps {
-            intake: Arc::new(Intake::new(ports, &secret)),
-            deliveries: self.stores.deliveries.clone(),
-            api_keys: self.stores.api_keys.clone(),
-            restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
-            outbox: self.stores.outbox.clone(),
-            misbehaviours: providers.misbehaviours(),
-            misbehave_allowed: config.misbehave_allowed(),
-            clock: self.clock.clone(),
-            dice: Arc::new(MachineDice),
-            facts: self.recorder.clone(),
-            metrics: Arc::new(move || recorder.exposition()),
-            bootstrap: keys::bootstrap(config),
-            environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
-            public_url: config.public_url(address),
-            durability: self.stores.durability.clone(),
-            roles: self.roles.names(),
-            workers: self.stores.workers(),
-            drain: drain.clone(),
-            limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
-        })
-    }
-
-    fn templates(&self) -> Templates {
-        Templates::new(self.content.subscribe(), self.stores.installation.clone())
-    }
-
-    fn engine(&self, config: &Config, inbox: mpsc::Receiver<crate::ports::channel::Receipt>) -> Engine {
-        let deps = engine::Deps {
-            deliveries: self.stores.deliveries.clone(),
-            paces: self.stores.paces.clone(),
-            render: Arc::new(self.templates()),
-            clock: self.clock.clone(),
-            dice: Arc::new(MachineDice),
-            tasks: self.tasks.clone(),
-            facts: self.recorder.clone(),
-            policy: self.policy.subscribe(),
-        };
-        let settings = engine::Settings {
-            worker: self.node.clone(),
-            poll: config.engine.poll.0,
-            purge_every: config.engine.purge.0,
-        };
-        let duties = Duties { work: self.roles.has(Role::Worker), sweep: self.roles.has(Role::Scheduler) };
-        Engine::start_with(duties, deps, settings, inbox)
-    }
-}
-
-fn fresh_secret() -> [u8; 32] {
-    let mut secret = [0; 32];
-    for part in secret.chunks_exact_mut(8) {
-        part.copy_from_slice(&MachineDice.roll().to_be_bytes());
-    }
-    secret
 }
 
 impl RunningApp {

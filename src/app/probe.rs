@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use super::stores::Surroundings;
 use super::{Away, NotBegun, Stores};
+use crate::channel::apns::{ApnsChannel, Mints};
+use crate::channel::fcm::FcmChannel;
 use crate::channel::smtp::SmtpChannel;
+use crate::channel::web_push::WebPushChannel;
 use crate::config::{Config, ProviderConfig, ProviderKind, StoreKind};
 use crate::machine::MachineClock;
 use crate::ports::store_news::Unwatched;
@@ -56,6 +59,13 @@ pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
     })
 }
 
+fn told<E: std::fmt::Display>(place: &str, checked: Result<(), E>) -> Result<String, String> {
+    match checked {
+        Ok(()) => Ok(format!("{place} answers and takes our login")),
+        Err(problem) => Err(format!("{place}: {problem}")),
+    }
+}
+
 /// Connects to a provider as far as can be done without sending anything. `Ok` says what was found.
 ///
 /// # Errors
@@ -63,6 +73,19 @@ pub async fn open_store(config: &Config) -> Result<Stores, NoStore> {
 pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
     match &provider.kind {
         ProviderKind::Outbox(_) => Ok("keeps messages here".into()),
+        ProviderKind::Apns(apns) => {
+            let channel =
+                ApnsChannel::new(apns, &Mints::default(), Arc::new(MachineClock)).map_err(|error| error.to_string())?;
+            told(channel.place(), channel.check().await)
+        }
+        ProviderKind::Fcm(fcm) => {
+            let channel = FcmChannel::new(fcm, Arc::new(MachineClock)).map_err(|error| error.to_string())?;
+            told(&channel.place(), channel.check().await)
+        }
+        ProviderKind::WebPush(web) => {
+            let channel = WebPushChannel::new(web, Arc::new(MachineClock)).map_err(|error| error.to_string())?;
+            Ok(channel.check())
+        }
         ProviderKind::Smtp(smtp) => {
             let channel = SmtpChannel::new(smtp).map_err(|error| error.to_string())?;
             let place = channel.place();

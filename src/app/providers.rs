@@ -5,17 +5,41 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use crate::channel::apns::{ApnsChannel, Mints};
+use crate::channel::fcm::FcmChannel;
 use crate::channel::outbox::OutboxChannel;
-use crate::channel::smtp::{SmtpChannel, SmtpConfigError};
+use crate::channel::smtp::SmtpChannel;
+use crate::channel::web_push::WebPushChannel;
 use crate::config::{Config, ConfigErrors, Problem, ProviderConfig, ProviderKind};
 use crate::ports::channel::{Channel, Receipt};
 use crate::ports::clock::Clock;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
 use crate::ports::policy::{OUTBOX, Policy, Provider};
 
+/// A provider's setting that its channel cannot work with.
+struct Unbuilt {
+    key: &'static str,
+    problem: String,
+}
+
+/// Every channel has an error of its own, of the same two parts.
+macro_rules! unbuilt {
+    () => {
+        |error| Unbuilt { key: error.key, problem: error.problem }
+    };
+}
+
+/// Calls at once over so many connections of so many streams.
+const fn at_once(connections: u16, streams: u16) -> u16 {
+    connections.saturating_mul(streams)
+}
+
 /// Builds policies; keeps what outlives a reload.
 pub struct Providers {
     outbox: Arc<OutboxChannel>,
+    clock: Arc<dyn Clock>,
+    /// APNs takes no second login of a key within 20 minutes: a reload must not make one.
+    mints: Mints,
 }
 
 impl Providers {
@@ -25,7 +49,8 @@ impl Providers {
         clock: Arc<dyn Clock>,
         receipts: mpsc::Sender<Receipt>,
     ) -> Self {
-        Self { outbox: OutboxChannel::new(messages, clock, receipts, config.outbox.keep) }
+        let outbox = OutboxChannel::new(messages, clock.clone(), receipts, config.outbox.keep);
+        Self { outbox, clock, mints: Mints::default() }
     }
 
     pub fn misbehaviours(&self) -> Arc<Misbehaviours> {
@@ -62,13 +87,28 @@ impl Providers {
         })
     }
 
-    fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, SmtpConfigError> {
+    fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, Unbuilt> {
         // What makes no pace was refused when the configuration was read.
         let pace = provider.pace.and_then(|pace| pace.pace().ok());
         match &provider.kind {
             ProviderKind::Smtp(smtp) => {
-                let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp)?);
+                let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp).map_err(unbuilt!())?);
                 Ok(Provider { channel, concurrency: smtp.connections, pace })
+            }
+            ProviderKind::Apns(apns) => {
+                let channel = ApnsChannel::new(apns, &self.mints, self.clock.clone()).map_err(unbuilt!())?;
+                let concurrency = at_once(apns.connections, apns.streams);
+                Ok(Provider { channel: Arc::new(channel), concurrency, pace })
+            }
+            ProviderKind::Fcm(fcm) => {
+                let channel = FcmChannel::new(fcm, self.clock.clone()).map_err(unbuilt!())?;
+                let concurrency = at_once(fcm.connections, fcm.streams);
+                Ok(Provider { channel: Arc::new(channel), concurrency, pace })
+            }
+            ProviderKind::WebPush(web) => {
+                let channel = WebPushChannel::new(web, self.clock.clone()).map_err(unbuilt!())?;
+                let concurrency = at_once(web.connections, web.streams);
+                Ok(Provider { channel: Arc::new(channel), concurrency, pace })
             }
             ProviderKind::Outbox(_) => Ok(Provider { pace, ..self.outbox_provider(config) }),
         }

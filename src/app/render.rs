@@ -9,7 +9,7 @@ use belfry_domain::notification::TemplateRef;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
-use crate::content::inputs::{Inputs, Source};
+use crate::content::inputs::{Device, Inputs, STORED, Source};
 use crate::content::{Content, RenderFault as ContentFault, RenderProblem, hash};
 use crate::engine::{Made, Render, RenderFault};
 use crate::intake::content_check::{ContentCheck, Slot};
@@ -17,6 +17,7 @@ use crate::intake::fields::FieldProblem;
 use crate::ports::StoreError;
 use crate::ports::admin::Installation;
 use crate::ports::message::Rendered;
+use crate::ports::recipients::{DeviceRef, StoredSlot};
 
 /// The current templates, swapped whole by a reload.
 #[derive(Clone)]
@@ -71,6 +72,23 @@ impl Render for Templates {
         let address = inputs.to.slots(channel).into_iter().find(|(name, _)| name == slot);
         let (_, address) = address.ok_or_else(|| RenderFault::Broken("its address is not kept".into()))?;
         Ok(Made { address, hash: hash(&message), message })
+    }
+
+    fn stored_slot(&self, inputs: &str, slot: &str) -> Option<StoredSlot> {
+        let id = slot.strip_prefix(STORED)?;
+        let inputs: Inputs = serde_json::from_str(inputs).ok()?;
+        let Device { app, environment, .. } = inputs.to.device(slot)?.clone();
+        let device = DeviceRef { recipient: inputs.to.recipient?, device: id.to_owned() };
+        Some(StoredSlot { device, app, environment })
+    }
+
+    fn named_device(&self, inputs: &str, slot: &str) -> Option<(Option<String>, Option<String>)> {
+        if !slot.starts_with("device") {
+            return None;
+        }
+        let inputs: Inputs = serde_json::from_str(inputs).ok()?;
+        let Device { app, environment, .. } = inputs.to.device(slot)?.clone();
+        Some((app, environment))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
+use crate::ports::recipients::Recipients;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Address, Durability, Link, LinkSettings, RedisConfig, Refused, Target, Topology};
@@ -27,6 +28,7 @@ pub struct Stores {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
     pub paces: Arc<dyn Paces>,
+    pub recipients: Arc<dyn Recipients>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -87,7 +89,7 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages,
+        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients,
     {
         Self {
             deliveries: store.clone(),
@@ -95,7 +97,8 @@ impl Stores {
             paces: store.clone(),
             api_keys: store.clone(),
             installation: store.clone(),
-            outbox: store,
+            outbox: store.clone(),
+            recipients: store,
             durability,
             place,
         }

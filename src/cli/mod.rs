@@ -31,6 +31,7 @@ mod spans;
 mod status;
 mod templates;
 mod terminal;
+mod vapid;
 mod view;
 mod way;
 
@@ -88,6 +89,9 @@ enum Command {
     /// Check and try out templates
     #[command(subcommand)]
     Templates(templates::TemplatesCommand),
+    /// Make the key for web push, and print its public half
+    #[command(subcommand)]
+    Vapid(vapid::VapidCommand),
     /// Start a server, send one of each template, repeat each ten ways, show what was caught
     Demo(demo::DemoArgs),
     /// Walk the path with a fault at every hop, with each guard and without, on servers of its own
@@ -148,6 +152,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Version(args) => about::run(shell, args),
         Command::CheckConfig => check_config::run(shell),
         Command::Templates(command) => templates::run(shell, &command),
+        Command::Vapid(command) => vapid::run(shell, &command),
         Command::Serve(args) => runtime()?.block_on(serve::run(shell, &args)),
         Command::Send(args) => runtime()?.block_on(send::run(shell, &args)),
         Command::Find(args) => runtime()?.block_on(find::run(shell, &args)),

@@ -9,9 +9,12 @@ use hyper::http::uri::Authority;
 use super::problem::{Origin, Problem, near_match};
 use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConfig};
 use super::{Config, HttpConfig};
+use crate::channel::apns::ApnsChannel;
+use crate::channel::fcm::FcmChannel;
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
-use crate::ports::policy::OUTBOX;
+use crate::channel::web_push::WebPushChannel;
+use crate::ports::policy::{OUTBOX, Route, UNSERVED};
 use crate::ports::span::Span;
 use crate::store::redis::link::{LinkSettings, check_roots};
 
@@ -144,9 +147,7 @@ impl Checks<'_> {
 
     fn channel(&mut self, config: &Config, kind: ChannelKind, providers: &[String]) {
         let key = format!("channels.{kind}.providers");
-        if providers.len() > 1 {
-            self.refuse(&key, "names several; failover between providers is not built yet, name one");
-        }
+        self.several(config, kind, providers);
         for name in providers {
             match config.providers.get(name) {
                 Some(provider) if provider.serves(kind) => {}
@@ -164,8 +165,31 @@ impl Checks<'_> {
         }
     }
 
+    /// Several providers of a channel are for devices of different apps; one in place of another is not built.
+    fn several(&mut self, config: &Config, kind: ChannelKind, providers: &[String]) {
+        let key = format!("channels.{kind}.providers");
+        let devices = matches!(kind, ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush);
+        if !devices && providers.len() > 1 {
+            return self.refuse(&key, "names several; failover between providers is not built yet, name one");
+        }
+        let routes: Vec<Route> = providers.iter().map(|name| config.route(name)).collect();
+        for (at, later) in routes.iter().enumerate() {
+            if let Some(earlier) = routes[..at].iter().find(|earlier| earlier.overlaps(later)) {
+                let (one, other) = (&earlier.provider, &later.provider);
+                let what = format!(
+                    "\"{one}\" and \"{other}\" would serve the same devices, and failover between providers is not \
+                     built yet; tell them apart by app (APNs: topic) or environment"
+                );
+                self.refuse(&key, what);
+            }
+        }
+    }
+
     fn provider(&mut self, name: &str, provider: &ProviderConfig) {
         let at = format!("providers.{name}");
+        if name == UNSERVED {
+            self.refuse(&at, "the name \"unserved\" stands for devices that no provider serves");
+        }
         if let Some(Err(no)) = provider.pace.map(|pace| pace.pace()) {
             let key = format!("{at}.pace.{}", no.key);
             if !self.knows(&key) {
@@ -178,10 +202,31 @@ impl Checks<'_> {
                 self.refuse(&format!("{at}.pace"), "the built-in outbox has no pace; give it to one of another name");
             }
             ProviderKind::Outbox(_) => {}
-            ProviderKind::Smtp(_) if name == OUTBOX => {
+            ProviderKind::Smtp(_) | ProviderKind::Apns(_) | ProviderKind::Fcm(_) | ProviderKind::WebPush(_)
+                if name == OUTBOX =>
+            {
                 self.refuse(&at, "the name \"outbox\" is taken by the built-in outbox");
             }
             ProviderKind::Smtp(smtp) => self.smtp(&at, smtp),
+            ProviderKind::Apns(apns) => {
+                self.channels_own(&at, ApnsChannel::problems(apns).into_iter().map(|it| (it.key, it.problem)));
+            }
+            ProviderKind::Fcm(fcm) => {
+                self.channels_own(&at, FcmChannel::problems(fcm).into_iter().map(|it| (it.key, it.problem)));
+            }
+            ProviderKind::WebPush(web) => {
+                self.channels_own(&at, WebPushChannel::problems(web).into_iter().map(|it| (it.key, it.problem)));
+            }
+        }
+    }
+
+    /// What the channel itself would stop at: `serve` must not meet it after this said yes.
+    fn channels_own(&mut self, at: &str, problems: impl Iterator<Item = (&'static str, String)>) {
+        for (key, problem) in problems {
+            let key = format!("{at}.{key}");
+            if !self.knows(&key) {
+                self.refuse(&key, problem);
+            }
         }
     }
 
@@ -257,10 +302,24 @@ impl Checks<'_> {
 }
 
 impl ProviderConfig {
+    /// Of which app and environment the devices are that it serves; absent: of any.
+    #[must_use]
+    pub fn serves_only(&self) -> (Option<String>, Option<String>) {
+        match &self.kind {
+            ProviderKind::Apns(apns) => (Some(apns.topic.clone()), Some(apns.environment.name().to_owned())),
+            ProviderKind::Fcm(fcm) => (fcm.app.clone(), None),
+            ProviderKind::WebPush(web) => (web.app.clone(), None),
+            ProviderKind::Smtp(_) | ProviderKind::Outbox(_) => (None, None),
+        }
+    }
+
     #[must_use]
     pub fn serves(&self, kind: ChannelKind) -> bool {
         match self.kind {
             ProviderKind::Smtp(_) => kind == ChannelKind::Email,
+            ProviderKind::Apns(_) => kind == ChannelKind::Apns,
+            ProviderKind::Fcm(_) => kind == ChannelKind::Fcm,
+            ProviderKind::WebPush(_) => kind == ChannelKind::WebPush,
             ProviderKind::Outbox(_) => true,
         }
     }

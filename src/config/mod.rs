@@ -9,7 +9,7 @@ use belfry_domain::{ChannelKind, Class};
 use secrecy::SecretString;
 use serde::Serialize;
 
-use crate::ports::policy::{EnvironmentRule, OUTBOX};
+use crate::ports::policy::{EnvironmentRule, OUTBOX, Route};
 
 mod check;
 mod class;
@@ -36,6 +36,9 @@ use reading::Reading;
 
 /// The variable that gives a first admin key.
 pub const BOOTSTRAP_KEY: &str = "BELFRY_BOOTSTRAP_KEY";
+
+/// The kinds of providers that are built.
+pub(crate) const KINDS: [&str; 5] = ["smtp", "apns", "fcm", "web_push", "outbox"];
 
 const SECTIONS: [&str; 11] = [
     "http",
@@ -81,8 +84,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyParts {
     pub classes: BTreeMap<String, Class>,
-    /// The provider of each channel that has one.
-    pub routes: BTreeMap<ChannelKind, String>,
+    /// The providers of each channel that has any.
+    pub routes: BTreeMap<ChannelKind, Vec<Route>>,
     pub environments: BTreeMap<String, EnvironmentRule>,
     pub keep_record: Duration,
 }
@@ -160,11 +163,18 @@ impl Config {
             routes: self
                 .channels
                 .iter()
-                .filter_map(|(kind, channel)| Some((*kind, channel.providers.first()?.clone())))
+                .filter(|(_, channel)| !channel.providers.is_empty())
+                .map(|(kind, channel)| (*kind, channel.providers.iter().map(|name| self.route(name)).collect()))
                 .collect(),
             environments: self.environments.iter().map(|(name, one)| (name.clone(), rule(one))).collect(),
             keep_record: self.remember.record.0,
         }
+    }
+
+    /// The provider of this name, and which devices it is for.
+    pub(crate) fn route(&self, name: &str) -> Route {
+        let (app, environment) = self.providers.get(name).map(ProviderConfig::serves_only).unwrap_or_default();
+        Route { provider: name.to_owned(), app, environment }
     }
 
     /// The address for links, without a slash at its end. `listening`: where the server really
@@ -249,15 +259,18 @@ fn provider(reading: &mut Reading, key: &str) -> Option<ProviderConfig> {
     layers::remove(&mut reading.tree, &pace_key);
     let kind = match kind.as_deref() {
         Some("smtp") => reading.section(key).map(Box::new).map(ProviderKind::Smtp),
+        Some("apns") => reading.section(key).map(Box::new).map(ProviderKind::Apns),
+        Some("fcm") => reading.section(key).map(Box::new).map(ProviderKind::Fcm),
+        Some("web_push") => reading.section(key).map(Box::new).map(ProviderKind::WebPush),
         Some("outbox") => reading.section(key).map(ProviderKind::Outbox),
         Some(other) => {
-            let near = near_match(other, ["smtp", "outbox"]);
+            let near = near_match(other, KINDS);
             let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-            reading.report(&kind_key, format!("expected \"smtp\" or \"outbox\"{hint}"));
+            reading.report(&kind_key, format!("expected one of {}{hint}", KINDS.join(", ")));
             None
         }
         None => {
-            reading.report(key, "lacks the key \"kind\": \"smtp\" or \"outbox\"");
+            reading.report(key, format!("lacks the key \"kind\": one of {}", KINDS.join(", ")));
             None
         }
     };

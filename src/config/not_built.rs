@@ -3,6 +3,7 @@
 
 use figment::value::{Dict, Value};
 
+use super::KINDS;
 use super::layers::remove;
 use super::reading::Reading;
 
@@ -17,8 +18,7 @@ const KEYS: [(&str, &str); 7] = [
     ("classes.*.failover_after_unknown", "failover between providers is"),
 ];
 
-const PROVIDER_KINDS: [&str; 11] =
-    ["apns", "fcm", "twilio", "sms", "web_push", "webhook", "slack", "discord", "teams", "telegram", "chat"];
+const PROVIDER_KINDS: [&str; 8] = ["twilio", "sms", "webhook", "slack", "discord", "teams", "telegram", "chat"];
 
 /// Reports and takes out every such key, so that the rest can still be read.
 pub(super) fn refuse(reading: &mut Reading) {
@@ -31,7 +31,7 @@ pub(super) fn refuse(reading: &mut Reading) {
     for key in matching(&reading.tree, "providers.*.kind") {
         let Some(kind) = text_at(&reading.tree, &key) else { continue };
         if PROVIDER_KINDS.contains(&kind.as_str()) {
-            let what = format!("providers of kind \"{kind}\" are not built yet; use \"smtp\" or \"outbox\"");
+            let what = format!("providers of kind \"{kind}\" are not built yet; there are {}", KINDS.join(", "));
             reading.report(&key, what);
             let provider = key.trim_end_matches(".kind").to_owned();
             remove(&mut reading.tree, &provider);

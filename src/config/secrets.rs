@@ -27,10 +27,21 @@ pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<
     let mut filling = Filling { at: "store.redis".into(), origin, problems: &mut problems };
     filling.redis(&mut config.store.redis);
     for (name, provider) in &mut config.providers {
+        let mut filling = Filling { at: format!("providers.{name}"), origin, problems: &mut problems };
         match &mut provider.kind {
-            ProviderKind::Smtp(smtp) => {
-                let mut filling = Filling { at: format!("providers.{name}"), origin, problems: &mut problems };
-                filling.smtp(smtp);
+            ProviderKind::Smtp(smtp) => filling.smtp(smtp),
+            ProviderKind::Apns(apns) => {
+                filling.secret("key", &mut apns.key, apns.key_file.as_deref());
+                apns.certificate = filling.text("certificate_file", apns.certificate_file.as_deref());
+                apns.ca = filling.text("ca_file", apns.ca_file.as_deref());
+            }
+            ProviderKind::Fcm(fcm) => {
+                filling.secret("service_account", &mut fcm.service_account, fcm.service_account_file.as_deref());
+                fcm.ca = filling.text("ca_file", fcm.ca_file.as_deref());
+            }
+            ProviderKind::WebPush(web) => {
+                filling.secret("vapid_key", &mut web.vapid_key, web.vapid_key_file.as_deref());
+                web.ca = filling.text("ca_file", web.ca_file.as_deref());
             }
             ProviderKind::Outbox(_) => {}
         }
@@ -89,11 +100,26 @@ impl Filling<'_> {
         }
     }
 
+    /// A secret that is a whole file: a key, an account.
+    fn secret(&mut self, key: &str, secret: &mut Option<SecretString>, file: Option<&Path>) {
+        self.refuse_inline(key, secret.as_ref());
+        let Some(path) = file else { return };
+        if secret.is_some() {
+            let here = (self.origin)(&format!("{}.{key}", self.at));
+            self.report(key, &format!("is given twice: by {here} and by {key}_file; give one"));
+        }
+        *secret = self.read(&format!("{key}_file"), path).or(secret.take());
+    }
+
+    /// What is in a file and no secret.
+    fn text(&mut self, key: &str, file: Option<&Path>) -> Option<String> {
+        Some(self.read(key, file?)?.expose_secret().to_owned())
+    }
+
     fn refuse_inline(&mut self, key: &str, secret: Option<&SecretString>) {
         let key_origin = (self.origin)(&format!("{}.{key}", self.at));
         if secret.is_some() && matches!(key_origin, Origin::File(_)) {
-            let file_key = if key == "password" { "password_file" } else { "dkim.key_file" };
-            self.report(key, &format!("a secret does not belong in a configuration file; use {file_key}"));
+            self.report(key, &format!("a secret does not belong in a configuration file; use {key}_file"));
         }
     }
 

@@ -9,7 +9,10 @@ use belfry_domain::Pace;
 use belfry_domain::pace::NoPace;
 use serde::{Deserialize, Serialize};
 
+use crate::channel::apns::config::ApnsConfig;
+use crate::channel::fcm::config::FcmConfig;
 use crate::channel::smtp::config::SmtpConfig;
+use crate::channel::web_push::config::WebPushConfig;
 use crate::ports::span::Span;
 pub use crate::store::redis::link::RedisConfig;
 
@@ -147,6 +150,9 @@ impl PaceConfig {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProviderKind {
     Smtp(Box<SmtpConfig>),
+    Apns(Box<ApnsConfig>),
+    Fcm(Box<FcmConfig>),
+    WebPush(Box<WebPushConfig>),
     Outbox(OutboxProvider),
 }
 

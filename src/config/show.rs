@@ -85,11 +85,15 @@ impl Config {
             password("store.redis.password".into(), self.store.redis.password_file.as_ref());
         }
         for (name, provider) in &self.providers {
-            match &provider.kind {
-                ProviderKind::Smtp(smtp) if smtp.password.is_some() => {
-                    password(format!("providers.{name}.password"), smtp.password_file.as_ref());
-                }
-                ProviderKind::Smtp(_) | ProviderKind::Outbox(_) => {}
+            let (key, secret, file) = match &provider.kind {
+                ProviderKind::Smtp(smtp) => ("password", &smtp.password, &smtp.password_file),
+                ProviderKind::Apns(apns) => ("key", &apns.key, &apns.key_file),
+                ProviderKind::Fcm(fcm) => ("service_account", &fcm.service_account, &fcm.service_account_file),
+                ProviderKind::WebPush(web) => ("vapid_key", &web.vapid_key, &web.vapid_key_file),
+                ProviderKind::Outbox(_) => continue,
+            };
+            if secret.is_some() {
+                password(format!("providers.{name}.{key}"), file.as_ref());
             }
         }
         secrets

@@ -9,7 +9,11 @@ use serde::de::DeserializeOwned;
 
 use super::show::Value;
 use super::*;
+use crate::channel::apns::config::{ApnsConfig, ApnsTimeouts};
+use crate::channel::fcm::config::{FcmConfig, FcmTimeouts};
 use crate::channel::smtp::config::{DkimConfig, SmtpConfig, SmtpReuse, SmtpTimeouts};
+use crate::channel::web_push::config::{WebPushConfig, WebPushTimeouts};
+use crate::ports::policy::Route;
 
 fn with_env(pairs: &[(&str, &str)]) -> Sources {
     Sources { file: None, env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect() }
@@ -90,6 +94,9 @@ fn the_embedded_file_names_every_key_and_no_other() {
     let given_elsewhere = |path: &str| match path {
         // Secrets: by file or environment only.
         "providers.main" | "store.redis" => vec!["password"],
+        "providers.ios" => vec!["key", "certificate", "ca"],
+        "providers.android" => vec!["service_account", "ca"],
+        "providers.web" => vec!["vapid_key", "ca"],
         "providers.main.dkim" => vec!["key"],
         _ => Vec::new(),
     };
@@ -110,6 +117,12 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("providers.main.dkim", keys_of::<DkimConfig>()),
         ("providers.main.timeouts", keys_of::<SmtpTimeouts>()),
         ("providers.main.reuse", keys_of::<SmtpReuse>()),
+        ("providers.ios", keys_of::<ApnsConfig>()),
+        ("providers.ios.timeouts", keys_of::<ApnsTimeouts>()),
+        ("providers.android", keys_of::<FcmConfig>()),
+        ("providers.android.timeouts", keys_of::<FcmTimeouts>()),
+        ("providers.web", keys_of::<WebPushConfig>()),
+        ("providers.web.timeouts", keys_of::<WebPushTimeouts>()),
     ];
     let classes = keys_at(&tree, "classes");
     let class_paths: Vec<(String, String)> =
@@ -126,6 +139,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         match path {
             // Told apart before the type is read.
             "providers.main" => assert!(written.remove("kind") && written.remove("pace")),
+            "providers.ios" | "providers.android" | "providers.web" => assert!(written.remove("kind")),
             // Shown in the other example: one environment has one or the other.
             "environments.staging" => written.extend(keys_at(&tree, "environments.preview")),
             _ => {}
@@ -135,10 +149,66 @@ fn the_embedded_file_names_every_key_and_no_other() {
     assert_eq!(tree.keys().map(String::as_str).collect::<BTreeSet<_>>(), SECTIONS.into_iter().collect());
 }
 
+const PUSH: [&str; 3] = ["ios", "android", "web"];
+
+/// The members of `name`'s example that are called a default, as `T` has them without.
+fn defaults_of<T: DeserializeOwned + serde::Serialize>(name: &str, needed: &str, called: &[&str]) {
+    let mut example = everything_on()["providers"][name].clone();
+    example.as_table_mut().unwrap().remove("kind");
+    let example = serde_json::to_value(example.try_into::<T>().unwrap()).unwrap();
+    let short = serde_json::to_value(toml::from_str::<T>(needed).unwrap()).unwrap();
+    for key in called {
+        assert_eq!(example[key], short[key], "providers.{name}.{key}");
+    }
+}
+
+#[test]
+fn what_the_comments_call_a_default_of_push_is_one() {
+    let common = ["connections", "streams", "timeouts"];
+    let of_apns = ["environment", "keepalive", "keepalive_wait", "idle"];
+    defaults_of::<ApnsConfig>("ios", "topic = \"a.b\"", &[common.as_slice(), &of_apns].concat());
+    defaults_of::<FcmConfig>("android", "", &[common.as_slice(), &["url"]].concat());
+    defaults_of::<WebPushConfig>(
+        "web",
+        "subject = \"mailto:a@b.example\"",
+        &[common.as_slice(), &["allow_internal"]].concat(),
+    );
+}
+
+#[test]
+fn several_providers_of_a_channel_are_of_different_apps() {
+    let dir = Dir::new();
+    let apns = |name: &str, topic: &str, environment: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"apns\"\ntopic = \"{topic}\"\nenvironment = \"{environment}\"\n\
+             team_id = \"TEAM000001\"\nkey_id = \"KEY0000001\"\nkey_file = \"{}\"\n",
+            dir.0.path().join("key.p8").display()
+        )
+    };
+    let vapid = crate::channel::web_push::vapid::generate();
+    dir.file("key.p8", vapid.pem.expose_secret());
+    let two = |first: (&str, &str), second: (&str, &str)| {
+        let (a, b) = (apns("a", first.0, first.1), apns("b", second.0, second.1));
+        dir.load(&format!("[channels.apns]\nproviders = [\"a\", \"b\"]\n{a}{b}"))
+    };
+    let config = two(("com.shop", "production"), ("com.shop", "sandbox")).unwrap();
+    let routes = config.policy_parts().routes[&ChannelKind::Apns].clone();
+    assert_eq!(routes[1].environment.as_deref(), Some("sandbox"));
+    assert_eq!((routes[0].provider.as_str(), routes[0].app.as_deref()), ("a", Some("com.shop")));
+    assert!(two(("com.shop", "production"), ("com.driver", "production")).is_ok());
+    let refused = two(("com.shop", "production"), ("com.shop", "production")).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("channels.apns.providers: \"a\" and \"b\" would serve the same devices"), "{refused}");
+    assert!(!format!("{:?}", config.shown()).contains("PRIVATE KEY"));
+}
+
 #[test]
 fn what_the_comments_call_a_default_is_one() {
     let dir = Dir::new();
-    let full = dir.file("full.toml", &toml::to_string(&without_files(everything_on())).unwrap());
+    let mut everything = without_files(everything_on());
+    // Their keys are files; compared below.
+    everything["providers"].as_table_mut().unwrap().retain(|name, _| !PUSH.contains(&name));
+    everything["channels"].as_table_mut().unwrap().remove("apns");
+    let full = dir.file("full.toml", &toml::to_string(&everything).unwrap());
     let password = ("BELFRY__PROVIDERS__MAIN__PASSWORD".to_owned(), "secret".to_owned());
     let env = BTreeMap::from([password]);
     let full = Config::load(&Sources { file: Some(full), env: env.clone() }).unwrap();
@@ -235,7 +305,7 @@ fn secrets_come_from_files_and_are_never_shown() {
     let config = dir.load(&smtp).unwrap();
     let ProviderKind::Smtp(main) = &config.providers["main"].kind else { panic!("not smtp") };
     assert_eq!(main.password.as_ref().unwrap().expose_secret(), "hunter2-and-more");
-    assert_eq!(config.policy_parts().routes[&ChannelKind::Email], "main");
+    assert_eq!(config.policy_parts().routes[&ChannelKind::Email], [Route::any("main")]);
     let shown = config.shown();
     assert!(shown.iter().any(|one| one.key == "providers.main.password" && one.value == Value::Set));
     for text in [format!("{shown:?}"), format!("{config:?}"), serde_json::to_string(&config).unwrap()] {
@@ -254,7 +324,7 @@ fn a_reload_says_what_it_cannot_carry_out() {
 #[test]
 fn every_problem_is_named_at_once() {
     let text = "[http]\nlisten = 1\nidel_timeout = \"1s\"\nmax_connections = -1\n[engine]\npoll = true\n\
-        [classes.receipt]\nlease = \"soon\"\n[caps]\n[providers.a]\nkind = \"fcm\"\n[providers.b]\nkind = \"smtp\"\nfrom = \"x\"\nurl = \"y\"\n";
+        [classes.receipt]\nlease = \"soon\"\n[caps]\n[providers.a]\nkind = \"twilio\"\n[providers.b]\nkind = \"smtp\"\nfrom = \"x\"\nurl = \"y\"\n";
     let refused = Dir::new().load(text).map(|_| ()).unwrap_err();
     let keys: Vec<&str> = refused.problems.iter().map(|one| one.key.as_str()).collect();
     assert_eq!(

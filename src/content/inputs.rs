@@ -51,7 +51,13 @@ pub struct Device {
     pub app: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
+    /// Of a stored recipient's device: its id. Its token here is that of the time of accept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
+
+/// Begins the slot of a stored device; its id follows.
+pub const STORED: &str = "device:";
 
 /// Tagged from outside: serde buffers what is tagged inside, and a `RawValue` cannot be read from a
 /// buffer.
@@ -101,7 +107,20 @@ pub struct Inline {
     pub webhook: Option<Box<RawValue>>,
 }
 
+impl Device {
+    /// `at`: where it stands among the devices.
+    fn slot(&self, at: usize) -> String {
+        self.id.as_ref().map_or_else(|| format!("device/{at}"), |id| format!("{STORED}{id}"))
+    }
+}
+
 impl To {
+    /// The device of this address slot, where it is one.
+    #[must_use]
+    pub fn device(&self, slot: &str) -> Option<&Device> {
+        self.devices.iter().enumerate().find(|(at, device)| device.slot(*at) == slot).map(|(_, device)| device)
+    }
+
     /// Every address slot on `channel`, in order. A mail's Cc and Bcc are slots of their own: one
     /// recipient per transaction, so that each has its own outcome.
     #[must_use]
@@ -129,7 +148,7 @@ impl To {
                 .iter()
                 .enumerate()
                 .filter(|(_, device)| device.kind == channel)
-                .map(|(at, device)| (format!("device/{at}"), device.token.clone()))
+                .map(|(at, device)| (device.slot(at), device.token.clone()))
                 .collect(),
             ChannelKind::Sms => one("phone", self.phone.as_ref()),
             ChannelKind::Webhook => one("webhook", self.webhook.as_ref()),

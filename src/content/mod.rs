@@ -15,6 +15,7 @@ mod meta;
 pub mod plain;
 pub mod preview;
 pub mod problem;
+pub mod push;
 mod render;
 mod template;
 pub mod text;

@@ -109,7 +109,7 @@ fn shown(message: Rendered) -> (String, Parts) {
                 vec![(Some("sms.txt"), text + "\n")],
             )
         }
-        Rendered::Push { payload } => {
+        Rendered::Push { payload, .. } => {
             (format!("Push, {} of {LARGEST_PUSH} bytes", payload.len()), vec![(Some("push.json"), payload + "\n")])
         }
         Rendered::Inbox { payload } => ("Inbox".to_owned(), vec![(None, payload + "\n")]),
@@ -130,7 +130,7 @@ fn mail_parts(mail: EmailMessage) -> Parts {
 /// Inputs with a template's sample, to somebody who can be reached everywhere.
 pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option<Inputs> {
     let sample = content.sample(&template.name, Some(&template.locale))?;
-    let device = |kind| Device { kind, token: Address("sample".to_owned()), app: None, environment: None };
+    let device = |kind| Device { kind, token: Address("sample".to_owned()), app: None, environment: None, id: None };
     let address = |text: &str| Some(Address(text.to_owned()));
     Some(Inputs {
         to: To {

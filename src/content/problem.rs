@@ -80,6 +80,12 @@ impl RenderProblem {
         self.file = file.into();
         self
     }
+
+    #[must_use]
+    pub fn at_pointer(mut self, pointer: &str) -> Self {
+        self.pointer = Some(pointer.to_owned());
+        self
+    }
 }
 
 impl fmt::Display for RenderProblem {

@@ -14,7 +14,7 @@ use super::json::{Escaped, Json};
 use super::problem::{RenderFault, RenderProblem};
 use super::template::{Template, header_file};
 use super::value::{Numbers, from_json};
-use super::{language, plain, text};
+use super::{language, plain, push, text};
 use crate::ports::mail as mail_rules;
 use crate::ports::message::{EmailMessage, Rendered};
 
@@ -84,10 +84,11 @@ fn inline_message(to: &To, inline: &Inline, channel: ChannelKind) -> Result<Rend
         }
         ChannelKind::Sms => sms(inline.sms.as_deref().ok_or_else(|| absent("sms"))?)?,
         ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => {
-            Rendered::Push { payload: push(inline.push.as_ref().ok_or_else(|| absent("push"))?.get())? }
+            let given = inline.push.as_ref().ok_or_else(|| absent("push"))?;
+            pushed(given.get(), channel).map_err(|problem| problem.at_pointer("/push"))?
         }
         ChannelKind::Inbox => {
-            Rendered::Inbox { payload: push(inline.push.as_ref().ok_or_else(|| absent("push"))?.get())? }
+            Rendered::Inbox { payload: inbox(inline.push.as_ref().ok_or_else(|| absent("push"))?.get())? }
         }
         // Verbatim: a signature is over these bytes.
         ChannelKind::Webhook => {
@@ -147,8 +148,24 @@ fn sms(text: &str) -> Result<Rendered, RenderProblem> {
     Ok(Rendered::Sms { text: text.to_owned() })
 }
 
+/// What the push in `text` becomes on `channel`.
+fn pushed(text: &str, channel: ChannelKind) -> Result<Rendered, RenderProblem> {
+    let failed = |why: String| RenderProblem::new(RenderFault::Failed, why);
+    let json = Json::parse(text).map_err(|fault| failed(format!("the push payload is {fault}")))?;
+    if let Some(push::Wrong { pointer, detail }) = push::check(&json).into_iter().next() {
+        let place =
+            if pointer.is_empty() { "the push payload".into() } else { format!("the push payload's `{pointer}`") };
+        return Err(failed(format!("{place} {detail}")));
+    }
+    let push::Made { payload, settings } = push::made(&json, channel).map_err(|push::TooLarge { bytes, most }| {
+        let what = format!("the push comes to {bytes} bytes for {channel}; at most {most} may be sent");
+        RenderProblem::new(RenderFault::TooLarge, what)
+    })?;
+    Ok(Rendered::Push { payload, settings })
+}
+
 /// The payload without white space, numbers as written, nothing beyond ASCII escaped.
-fn push(text: &str) -> Result<String, RenderProblem> {
+fn inbox(text: &str) -> Result<String, RenderProblem> {
     let failed = |why: String| RenderProblem::new(RenderFault::Failed, why);
     let json = Json::parse(text).map_err(|fault| failed(format!("the push payload is {fault}")))?;
     let shown = ["title", "body"].map(|name| json.get(name));
@@ -214,7 +231,10 @@ impl<'a> Page<'a> {
                 let file = self.needed(SMS)?;
                 sms(&self.file(&file, LARGEST_BODY)?).map_err(|problem| self.at(problem, &file))?
             }
-            ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => Rendered::Push { payload: self.payload()? },
+            ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush => {
+                let file = self.needed(PUSH)?;
+                pushed(&self.file(&file, LARGEST_BODY)?, channel).map_err(|problem| self.at(problem, &file))?
+            }
             ChannelKind::Inbox => Rendered::Inbox { payload: self.payload()? },
             ChannelKind::Webhook => Rendered::Webhook {
                 body: format!("{{\"template\":\"{}\",\"data\":{}}}", Escaped(&self.template.files.name), given.get()),
@@ -245,7 +265,7 @@ impl<'a> Page<'a> {
 
     fn payload(&self) -> Result<String, RenderProblem> {
         let file = self.needed(PUSH)?;
-        push(&self.file(&file, LARGEST_BODY)?).map_err(|problem| self.at(problem, &file))
+        inbox(&self.file(&file, LARGEST_BODY)?).map_err(|problem| self.at(problem, &file))
     }
 
     fn at(&self, problem: RenderProblem, file: &str) -> RenderProblem {

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use belfry_domain::admission::{Verdict, admit};
-use belfry_domain::breaker::Change;
+use belfry_domain::breaker::Breaker;
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ClaimMark;
@@ -12,6 +12,7 @@ use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode}
 use futures::FutureExt;
 
 use super::calls::Slot;
+use super::devices::Aimed;
 use super::health::Gate;
 use super::ledger::{Live, Place};
 use super::pacer::PacedCall;
@@ -21,8 +22,8 @@ use super::{RenderFault, Shared};
 use crate::facts::Fact;
 use crate::ports::channel::Call;
 use crate::ports::deliveries::{Claim, Spend, Written};
-use crate::ports::message::Outgoing;
-use crate::ports::policy::Provider;
+use crate::ports::message::{Outgoing, Rendered};
+use crate::ports::policy::{DeviceOf, Provider};
 
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
@@ -48,10 +49,16 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
             work.run(held, paced).await
         }
         _ => {
-            let event = match (verdict(&claim, shared.deps.clock.now()), policy.routes.get(&claim.delivery.channel)) {
-                // Never to the outbox, where a real message would end unseen.
+            let named = claim
+                .inputs
+                .as_deref()
+                .and_then(|inputs| shared.deps.render.named_device(inputs, &claim.delivery.slot));
+            let (app, environment) = named.unwrap_or_default();
+            let device = DeviceOf { app: app.as_deref(), environment: environment.as_deref() };
+            let present = policy.reroute(claim.delivery.channel, device);
+            let event = match (verdict(&claim, shared.deps.clock.now()), present) {
                 (Verdict::Call, Some(present)) if provider.is_none() => {
-                    Event::Rerouted(Lane::new(present.clone(), claim.delivery.lane.priority))
+                    Event::Rerouted(Lane::new(present, claim.delivery.lane.priority))
                 }
                 (Verdict::Call, _) => shared.hold_for(UNCONFIGURED, DeferWhy::Unconfigured),
                 (refused, _) => Event::Admitted(refused),
@@ -74,14 +81,14 @@ fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
 }
 
 impl Shared {
-    fn hold_for(&self, wait: std::time::Duration, why: DeferWhy) -> Event {
+    pub(super) fn hold_for(&self, wait: std::time::Duration, why: DeferWhy) -> Event {
         Event::Held { until: self.deps.clock.now().plus(wait), why }
     }
 }
 
-struct Work<'a> {
-    shared: &'a Shared,
-    claim: &'a Claim,
+pub(super) struct Work<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) claim: &'a Claim,
     class: &'a Class,
     provider: &'a Provider,
     live: &'a Arc<Live>,
@@ -107,10 +114,20 @@ impl<'a> Work<'a> {
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
             held = self.look_up(held).await?;
         }
-        let out = match self.make(&mut held).await {
+        let aimed = match self.aim(&held.delivery).await {
+            Ok(aimed) => aimed,
+            Err(event) => return Some((held, event)),
+        };
+        if let Some(aimed) = &aimed {
+            held = self.readdress(held, aimed).await?;
+        }
+        let mut out = match self.make(&mut held).await {
             Ok(out) => out,
             Err(event) => return Some((held, event)),
         };
+        if let Some(aimed) = &aimed {
+            out.address = aimed.address().clone();
+        }
         if self.class.at_most_once() {
             held = self.spend(held).await?;
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
@@ -123,7 +140,7 @@ impl<'a> Work<'a> {
         if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
             return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
         }
-        let event = self.call(&out, &held).await;
+        let event = self.call(&out, &held, aimed.as_ref()).await;
         drop(turn);
         Some((held, event))
     }
@@ -150,6 +167,10 @@ impl<'a> Work<'a> {
             // Claimed before the circuit opened. Not put off until it may close: no claim is made
             // until then anyway, and it closes earlier when the provider is reconfigured.
             return Some(self.shared.hold_for(BEHIND_CIRCUIT, DeferWhy::Breaker));
+        }
+        let alone = self.shared.tokens.left_alone(&delivery.lane.provider, &delivery.address_hash, boot);
+        if let Some(wait) = alone {
+            return Some(self.shared.hold_for(wait, DeferWhy::Pace));
         }
         if delivery.attempts == 0 {
             health.first_attempt(&delivery.lane, boot);
@@ -209,6 +230,8 @@ impl<'a> Work<'a> {
             created_at: notification.created_at,
             expires_at: delivery.expires_at,
             address: made.address,
+            seen_token: matches!(made.message, Rendered::Push { .. })
+                .then(|| (self.shared.deps.seen_token)(delivery.id)),
             message: made.message,
             collapse: notification.collapse.as_ref().map(|collapse| collapse.key.clone()),
         })
@@ -255,7 +278,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn call(&self, out: &Outgoing, held: &Held<'_>) -> Event {
+    async fn call(&self, out: &Outgoing, held: &Held<'_>, aimed: Option<&Aimed>) -> Event {
         let clock = &self.shared.deps.clock;
         let started = clock.boot();
         let call = Call::new(self.live.clone());
@@ -265,17 +288,18 @@ impl<'a> Work<'a> {
             biased;
             sent = sending => sent.unwrap_or_else(|_| {
                 self.shared.deps.facts.record(&Fact::TaskPanicked { task: "attempt" });
-                Outcome::Unknown { why: Why::new(WhyCode::Panicked) }
+                Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::Panicked) }
             }),
             _ = cut_off.wait_for(|cut| *cut) => {
                 if !call.committed() {
                     return Event::Released;
                 }
-                Outcome::Unknown { why: Why::new(WhyCode::ShutDown) }
+                Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::ShutDown) }
             }
         };
         let took = clock.boot().saturating_sub(started);
         self.shared.calls.took(&held.delivery.lane.provider, took);
+        let outcome = self.heard(outcome, &held.delivery, (&out.address, aimed)).await;
         self.note_health(&held.delivery.lane.provider, &outcome);
         if matches!(&outcome, Outcome::NotAccepted { why, .. } if why.code == WhyCode::LeaseLost) {
             return Event::Released;
@@ -291,12 +315,10 @@ impl<'a> Work<'a> {
         if !current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel)) {
             return;
         }
-        let provider = provider.to_owned();
-        match shared.health.record(&provider, outcome, shared.deps.clock.boot()) {
-            Change::None => return,
-            Change::Opened(why) => shared.deps.facts.record(&Fact::CircuitOpened { provider, why }),
-            Change::Closed => shared.deps.facts.record(&Fact::CircuitClosed { provider }),
+        if !self.provider.channel.one_service() && Breaker::is_out_of_reach(outcome) {
+            return;
         }
-        shared.nudge.notify_one();
+        let change = shared.health.record(provider, outcome, shared.deps.clock.boot());
+        self.circuit_changed(provider, change);
     }
 }

@@ -75,6 +75,7 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
         look_again = room.next.map_or(look_again, |next| look_again.min(next));
         let concurrency = match shared.health.gate(name, now) {
             Gate::Open => shared.calls.in_hand(name, provider.concurrency),
+            Gate::AtMost(most) => shared.calls.in_hand(name, provider.concurrency).min(most),
             Gate::Trial => {
                 let busy = lanes_of(name).any(|lane| shared.permits.taken(&lane) > 0);
                 // One call, in whichever lane has something, urgent first.

@@ -21,6 +21,8 @@ pub(super) enum Gate {
     Open,
     /// One call at a time, to see whether it works again.
     Trial,
+    /// It works again, and what piled up goes out at a growing rate.
+    AtMost(u16),
     Shut {
         until: Boot,
     },
@@ -35,7 +37,7 @@ impl Health {
         let breakers = self.breakers();
         let Some(breaker) = breakers.get(provider) else { return Gate::Open };
         match breaker.open_until() {
-            None => Gate::Open,
+            None => breaker.at_most(now).map_or(Gate::Open, Gate::AtMost),
             Some((until, _)) if now < until => Gate::Shut { until },
             Some(_) => Gate::Trial,
         }
@@ -45,8 +47,16 @@ impl Health {
         self.breakers().entry(provider.to_owned()).or_default().record(outcome, now)
     }
 
-    pub(super) fn reset(&self) {
-        self.breakers().clear();
+    /// Every circuit is closed again. Those that were open.
+    pub(super) fn mended(&self, now: Boot) -> Vec<String> {
+        let mut were_open = Vec::new();
+        for (provider, breaker) in self.breakers().iter_mut() {
+            if breaker.on_trial() {
+                were_open.push(provider.clone());
+            }
+            breaker.mended(now);
+        }
+        were_open
     }
 
     pub(super) fn first_attempt(&self, lane: &Lane, now: Boot) {

@@ -6,6 +6,7 @@ mod attempt;
 mod batcher;
 mod calls;
 mod claimer;
+mod devices;
 mod health;
 mod ledger;
 mod pacer;
@@ -14,6 +15,7 @@ mod receipts;
 mod renewer;
 mod settle;
 mod sweeper;
+mod tokens;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::step::Env;
-use belfry_domain::{ChannelKind, Lane, Priority};
+use belfry_domain::{ChannelKind, DeliveryId, Lane, Priority};
 use futures::FutureExt;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -34,6 +36,7 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::paces::Paces;
 use crate::ports::policy::{Policy, Provider};
+use crate::ports::recipients::{Recipients, StoredSlot};
 
 /// One message, made from frozen inputs.
 pub struct Made {
@@ -56,6 +59,16 @@ pub enum RenderFault {
 #[async_trait]
 pub trait Render: Send + Sync + 'static {
     async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault>;
+
+    /// The stored device behind an address slot; nothing where the address came with the request.
+    fn stored_slot(&self, _inputs: &str, _slot: &str) -> Option<StoredSlot> {
+        None
+    }
+
+    /// App and environment of a device slot, as they were given.
+    fn named_device(&self, _inputs: &str, _slot: &str) -> Option<(Option<String>, Option<String>)> {
+        None
+    }
 }
 
 /// What the engine works with.
@@ -64,6 +77,9 @@ pub struct Deps {
     pub deliveries: Arc<dyn Deliveries>,
     pub paces: Arc<dyn Paces>,
     pub render: Arc<dyn Render>,
+    pub recipients: Arc<dyn Recipients>,
+    /// What a device shows to say that it saw a delivery.
+    pub seen_token: Arc<dyn Fn(DeliveryId) -> String + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub tasks: Arc<dyn Tasks>,
@@ -105,6 +121,7 @@ pub(crate) struct Shared {
     /// At most once: who may record now that a call is about to be made.
     spending: calls::Calls,
     health: health::Health,
+    tokens: tokens::Tokens,
     settler: settle::Settler,
     /// No new claims.
     draining: watch::Sender<bool>,
@@ -144,6 +161,7 @@ impl Engine {
             calls: calls::Calls::default(),
             spending: calls::Calls::default(),
             health: health::Health::default(),
+            tokens: tokens::Tokens::default(),
             settler,
             draining: watch::channel(false).0,
             cut_off: watch::channel(false).0,
@@ -188,9 +206,13 @@ impl Engine {
         self.shared.permits.in_flight()
     }
 
-    /// Closes every circuit: providers were reconfigured and deserve a fresh look.
+    /// Closes every circuit: providers were reconfigured and deserve a fresh look. What waited behind an
+    /// open one goes out at a growing rate.
     pub fn reset_circuits(&self) {
-        self.shared.health.reset();
+        for provider in self.shared.health.mended(self.shared.deps.clock.boot()) {
+            self.shared.deps.facts.record(&Fact::CircuitClosed { provider });
+        }
+        self.shared.tokens.forget_all();
         self.shared.nudge.notify_one();
     }
 }

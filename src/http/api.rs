@@ -13,6 +13,7 @@ use super::problem::{Code, Problem};
 use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
 use crate::intake::accept::Intake;
+use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
@@ -31,6 +32,8 @@ pub struct Deps {
     pub api_keys: Arc<dyn ApiKeys>,
     /// What is held since the store was restored from a backup.
     pub restored: Arc<Restored>,
+    /// Recipients that are kept here.
+    pub registrar: Arc<Registrar>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

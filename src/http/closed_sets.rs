@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use belfry_domain::ChannelKind;
 use belfry_domain::delivery::StateName;
+use belfry_domain::device::TokenFault as Fault;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::timeline::Resolution;
 use utoipa::openapi::RefOr;
@@ -61,4 +62,8 @@ closed_set!(
 closed_set!(
     /// What a key may do.
     Permission = vec!["send", "read", "admin"]
+);
+closed_set!(
+    /// What is wrong with a token: no longer in use, not known to the provider, or another app's.
+    TokenFault = names(Fault::ALL, Fault::name)
 );

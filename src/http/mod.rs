@@ -7,6 +7,7 @@ pub mod auth;
 pub mod body;
 pub mod cancellations;
 pub mod closed_sets;
+pub mod dead_tokens;
 pub mod deliveries;
 pub mod drain;
 pub mod guarded_io;
@@ -20,7 +21,9 @@ pub mod openapi;
 pub mod ops;
 pub mod outbox;
 pub mod problem;
+pub mod push_schema;
 pub mod query;
+pub mod recipients;
 pub mod restored;
 pub mod schema;
 mod seen;
@@ -101,6 +104,9 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(deliveries::send_again))
         .routes(routes!(deliveries::resolve))
         .routes(routes!(seen::seen))
+        .routes(routes!(recipients::put, recipients::read, recipients::remove))
+        .routes(routes!(recipients::register, recipients::read_one, recipients::remove_one))
+        .routes(routes!(dead_tokens::list))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

@@ -1,5 +1,6 @@
 //! Notifications: accept one, accept many, read, cancel.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -23,7 +24,9 @@ use crate::intake::answer::{Answer, Receipt};
 use crate::intake::batch::{self, BatchItem};
 use crate::intake::caller::Caller;
 use crate::intake::fields::{FieldProblem, Object, Problems, line};
+use crate::intake::json::Node;
 use crate::intake::plan::Arrival;
+use crate::intake::stored::{Asker, Stored, may_name, named};
 use crate::ports::deliveries::MOST_ITEMS;
 
 /// An id from the path. One that is no id is as absent as one that nobody has.
@@ -69,8 +72,8 @@ pub async fn send(State(api): State<Shared>, allowed: Allowed<ToSend>, request: 
     };
     let read = api.json_body(request, MOST_WITH_ATTACHMENTS).await?;
     let caller = allowed.caller;
-    let large = read.bytes.len() > LARGE;
-    let candidate = prepare(&api, &caller, arrival, &read, large).await?;
+    let stored = stored_of(&api, &caller, &read, |node| named(node).into_iter().collect()).await?;
+    let candidate = prepare(&api, (&caller, stored), arrival, &read).await?;
     let answers = api.stored("accept", api.deps.intake.accept(&caller, vec![candidate])).await?;
     match answers.into_iter().next().map(told) {
         Some(Ok((taken, replayed))) => Ok(accepted(taken, replayed)),
@@ -82,21 +85,41 @@ pub async fn send(State(api): State<Shared>, allowed: Allowed<ToSend>, request: 
 /// Reads and plans off the serving threads where it takes long.
 async fn prepare(
     api: &Shared,
-    caller: &Caller,
+    (caller, stored): (&Caller, Stored),
     arrival: Arrival,
     read: &ReadBody,
-    large: bool,
 ) -> Result<Candidate, Problem> {
+    let large = read.bytes.len() > LARGE;
     let (api, caller, bytes) = (Arc::clone(api), caller.clone(), Arc::clone(&read.bytes));
     let work = move || {
         let node = json(&bytes)?;
         check_size(&bytes, &node)?;
-        Ok(api.deps.intake.prepare(&caller, &arrival, &node, None))
+        Ok(api.deps.intake.prepare(Asker { caller: &caller, stored: &stored }, &arrival, &node, None))
     };
     if !large {
         return work();
     }
     off_thread(work).await
+}
+
+/// What is stored of the recipients that the request names.
+async fn stored_of(
+    api: &Shared,
+    caller: &Caller,
+    read: &ReadBody,
+    named: fn(&Node<'_>) -> BTreeSet<String>,
+) -> Result<Stored, Problem> {
+    let bytes = Arc::clone(&read.bytes);
+    // What is wrong with the request is told when it is read as a whole.
+    let names = move || match may_name(&bytes) {
+        true => Ok(json(&bytes).map(|node| named(&node)).unwrap_or_default()),
+        false => Ok(BTreeSet::new()),
+    };
+    let names = if read.bytes.len() > LARGE { off_thread(names).await? } else { names()? };
+    if names.is_empty() {
+        return Ok(Stored::default());
+    }
+    api.stored("recipient", api.deps.intake.stored(caller, names)).await
 }
 
 async fn off_thread<T: Send + 'static>(
@@ -178,11 +201,13 @@ pub async fn send_batch(
     let trace = traceparent(request.headers());
     let read = api.json_body(request, MOST_BATCH).await?;
     let caller = allowed.caller;
+    let stored = stored_of(&api, &caller, &read, batch::all_named).await?;
     let items = {
         let (api, caller, bytes) = (Arc::clone(&api), caller.clone(), Arc::clone(&read.bytes));
         let work = move || {
             let node = json(&bytes)?;
-            batch::prepare(&api.deps.intake, &caller, &node, trace.as_deref()).map_err(Problem::invalid)
+            batch::prepare(&api.deps.intake, Asker { caller: &caller, stored: &stored }, &node, trace.as_deref())
+                .map_err(Problem::invalid)
         };
         if read.bytes.len() > LARGE { off_thread(work).await? } else { work()? }
     };

@@ -14,7 +14,7 @@ use super::api::Shared;
 use super::headers::takes_json;
 use super::problem::{Code, Problem};
 use super::query::Params;
-use super::{lists, outbox};
+use super::{dead_tokens, lists, outbox};
 use crate::facts::Fact;
 
 /// Route templates, for metrics: a label is one of these or `other`, never a path as asked for.
@@ -30,6 +30,9 @@ pub const ROUTES: &[&str] = &[
     "/v1/deliveries/{id}/send-again",
     "/v1/deliveries/{id}/resolve",
     "/v1/deliveries/{id}/seen",
+    "/v1/recipients/{id}",
+    "/v1/recipients/{id}/devices/{device}",
+    "/v1/devices/dead",
     "/v1/keys",
     "/v1/keys/{id}",
     "/v1/restore",
@@ -118,6 +121,7 @@ fn with_plain_encoding(mut request: Request) -> Request {
 /// the OpenAPI document.
 pub const QUERIES: &[(Method, &str, &[&str])] = &[
     (Method::GET, "/v1/notifications", lists::FILTERS),
+    (Method::GET, "/v1/devices/dead", dead_tokens::FILTERS),
     (Method::GET, "/v1/outbox", outbox::LOOK),
     (Method::DELETE, "/v1/outbox", outbox::CLEAR),
     (Method::GET, "/readyz", &["verbose"]),

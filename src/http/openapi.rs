@@ -29,6 +29,7 @@ use super::schema::NewNotification;
     tags(
         (name = "notifications", description = "Ask for notifications and see what became of them"),
         (name = "deliveries", description = "What people do to deliveries"),
+        (name = "recipients", description = "Recipients and their devices, where they are kept here; and tokens that died"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
@@ -65,6 +66,7 @@ const CLOSED: &[&str] = &[
     "NewCancellation",
     "NewKey",
     "NewNotification",
+    "Profile",
     "Push",
     "Recipient",
     "ReleaseHeld",
@@ -164,6 +166,18 @@ problem_set!(
 problem_set!(
     /// Of calls that filter by query parameters.
     ListProblems = ALWAYS, [Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of calls that name a recipient or a device, whether there is one or not.
+    NamedProblems = ALWAYS, [Code::Invalid, Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of calls that read one.
+    StoredProblems = ALWAYS, [Code::NotFound, Code::Invalid, Code::UnsupportedEncoding]
+);
+problem_set!(
+    /// Of a registration.
+    DeviceProblems = ALWAYS, BODY, [Code::TooManyDevices]
 );
 problem_set!(
     /// Of what is done about what is held after a restore.

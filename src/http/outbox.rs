@@ -328,7 +328,7 @@ impl From<Rendered> for MessageView {
         match message {
             Rendered::Email(email) => Self::Email(Box::new((*email).into())),
             Rendered::Sms { text } => Self::Sms { text },
-            Rendered::Push { payload } => Self::Push { payload },
+            Rendered::Push { payload, .. } => Self::Push { payload },
             Rendered::Webhook { body } => Self::Webhook { body },
             Rendered::Chat { text } => Self::Chat { text },
             Rendered::Inbox { payload } => Self::Inbox { payload },

@@ -64,6 +64,8 @@ codes! {
     HoldMoved = "hold_moved", CONFLICT, "Another hold stands";
     /// The message is no longer kept, so it cannot be sent again.
     ContentPurged = "content_purged", CONFLICT, "The content is gone";
+    /// The recipient has as many devices as one may have; remove one that is no longer in use.
+    TooManyDevices = "too_many_devices", CONFLICT, "Too many devices";
     /// The body is larger than allowed, counted after decompression.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The Content-Type is not `application/json`.
@@ -181,7 +183,7 @@ pub struct ProblemBody {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = FieldProblem)]
 pub struct ErrorBody {
-    /// JSON pointer into the request; `/query/<name>` for a query parameter.
+    /// JSON pointer into the request; `/query/<name>` for a query parameter, `/path/<name>` for a part of the path.
     pub pointer: String,
     pub detail: String,
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::push_schema::Push;
 use utoipa::{IntoParams, ToSchema};
 
 use super::closed_sets::{ChannelAsked, ResolvedTo};
@@ -187,24 +188,6 @@ pub struct Attachment {
     /// Content-ID of an inline image.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@+-]+$", nullable = false, required = false)]
     pub cid: Option<String>,
-}
-
-/// `title`, `body` or `data` at least.
-#[derive(ToSchema)]
-pub struct Push {
-    #[schema(min_length = 1, max_length = 1000, nullable = false, required = false)]
-    pub title: Option<String>,
-    #[schema(min_length = 1, max_length = 4000, nullable = false, required = false)]
-    pub body: Option<String>,
-    #[schema(minimum = 0, nullable = false, required = false)]
-    pub badge: Option<i64>,
-    #[schema(min_length = 1, max_length = 2048, nullable = false, required = false)]
-    pub link: Option<String>,
-    #[schema(min_length = 1, max_length = 2048, nullable = false, required = false)]
-    pub image: Option<String>,
-    /// Strings only; not `from`, `message_type`, `google*`, `gcm*`.
-    #[schema(nullable = false, required = false)]
-    pub data: Option<BTreeMap<String, String>>,
 }
 
 /// Up to 1,000 items, each a notification with its own `key`.

@@ -16,12 +16,14 @@ use super::content_check::ContentCheck;
 use super::fields::FieldProblem;
 use super::json::Node;
 use super::plan::{Arrival, Setting, identity, plan};
+use super::stored::Asker;
 use super::submission::{Against, Refusal, business_key, read};
 use crate::facts::{Fact, FactSink};
 use crate::ports::StoreError;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::{Accepted, Deliveries, NewNotification};
 use crate::ports::policy::Policy;
+use crate::ports::recipients::Recipients;
 
 /// The policy of this moment; a reload swaps it whole.
 pub type PolicyNow = Arc<dyn Fn() -> Arc<Policy> + Send + Sync>;
@@ -31,6 +33,7 @@ pub type PolicyNow = Arc<dyn Fn() -> Arc<Policy> + Send + Sync>;
 pub struct IntakePorts {
     pub deliveries: Arc<dyn Deliveries>,
     pub content: Arc<dyn ContentCheck>,
+    pub recipients: Arc<dyn Recipients>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub facts: Arc<dyn FactSink>,
@@ -116,13 +119,14 @@ impl Intake {
     /// Reads, checks and plans one request. `but` names a member that is no part of it (a batch
     /// item's `key`). Does no I/O; for a large request it takes a while.
     #[must_use]
-    pub fn prepare(&self, caller: &Caller, arrival: &Arrival, node: &Node<'_>, but: Option<&str>) -> Candidate {
+    pub fn prepare(&self, asker: Asker<'_>, arrival: &Arrival, node: &Node<'_>, but: Option<&str>) -> Candidate {
+        let caller = asker.caller;
         let policy = (self.ports.policy)();
         let now = self.ports.clock.now();
         let business_key = business_key(node);
         let id = identity(caller, &arrival.key, business_key);
         let print = fingerprint(&self.secret, node, but);
-        let against = Against { now, policy: &policy, content: &*self.ports.content };
+        let against = Against { now, policy: &policy, content: &*self.ports.content, asker };
         let setting = Setting { policy: &policy, secret: &self.secret, caller, now };
         let made = read(node, but, against)
             .map(|submission| Some(Box::new(plan(submission, id, arrival, print.clone(), setting))));

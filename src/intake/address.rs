@@ -112,14 +112,27 @@ pub fn mask(channel: ChannelKind, address: &Address) -> String {
             None => "…".into(),
         },
         ChannelKind::Sms => format!("{}…{}", text.get(..3).unwrap_or_default(), tail(2)),
-        ChannelKind::Webhook => {
-            let host = text.split('/').nth(2).map(|host| host.split(['?', '#']).next().unwrap_or_default());
-            format!("{}/…", host.unwrap_or_default())
-        }
+        ChannelKind::Webhook => format!("{}/…", host(text)),
+        // A subscription: which push service it is of; all else is a secret between that and the browser.
+        ChannelKind::WebPush if text.starts_with('{') => match endpoint(text).as_deref().map(host) {
+            Some(host) if !host.is_empty() => format!("{host}/…"),
+            _ => "…".into(),
+        },
         ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush if text.len() >= 32 => format!("…{}", tail(4)),
         ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush | ChannelKind::Chat => "…".into(),
         ChannelKind::Inbox => format!("{first}…"),
     }
+}
+
+/// Of a URL, whatever else it holds; nothing where it has none.
+fn host(url: &str) -> &str {
+    let authority = url.split('/').nth(2).unwrap_or_default().split(['?', '#']).next().unwrap_or_default();
+    authority.rsplit('@').next().unwrap_or_default()
+}
+
+fn endpoint(subscription: &str) -> Option<String> {
+    let read: serde_json::Value = serde_json::from_str(subscription).ok()?;
+    Some(read.get("endpoint")?.as_str()?.to_owned())
 }
 
 #[cfg(test)]
@@ -211,5 +224,14 @@ mod tests {
         assert_eq!(masked(ChannelKind::Fcm, &"ab".repeat(32)), "…abab");
         assert_eq!(masked(ChannelKind::Chat, "https://hooks.slack.com/T/B/x"), "…");
         assert_eq!(masked(ChannelKind::Inbox, "user-7"), "u…");
+        for (subscription, mask) in [
+            (r#"{"endpoint":"https://push.example/v1/secret?x","keys":{"auth":"secret"}}"#, "push.example/…"),
+            (r#"{"endpoint":"https://user:secret@push.example/secret"}"#, "push.example/…"),
+            (r#"{"endpoint":"secret","keys":{"auth":"secret-that-is-longer-than-a-mask"}}"#, "…"),
+            (r#"{"endpoint":{"x":"https://push.example/"},"expirationTime":null}"#, "…"),
+            ("{secret secret secret secret secret secret", "…"),
+        ] {
+            assert_eq!(masked(ChannelKind::WebPush, subscription), mask);
+        }
     }
 }

@@ -2,11 +2,12 @@
 //! come alone: a batch that is sent again after a crash half way finishes what was left.
 
 use super::accept::{Candidate, Intake};
-use super::caller::Caller;
 use super::fields::{FieldProblem, Object, Problems};
-use super::json::Node;
+use super::json::{Node, Value};
 use super::plan::{Arrival, wrong_key};
+use super::stored::{Asker, named};
 use belfry_domain::timeline::Hop;
+use std::collections::BTreeSet;
 
 /// Most items in one batch.
 pub const MOST_ITEMS: usize = 1000;
@@ -27,7 +28,7 @@ pub struct BatchItem {
 /// What is wrong with the batch as a whole.
 pub fn prepare(
     intake: &Intake,
-    caller: &Caller,
+    asker: Asker<'_>,
     node: &Node<'_>,
     traceparent: Option<&str>,
 ) -> Result<Vec<BatchItem>, Vec<FieldProblem>> {
@@ -47,13 +48,22 @@ pub fn prepare(
     if !problems.is_empty() {
         return Err(problems.all());
     }
-    Ok(items.into_iter().map(|(_, node)| item(intake, caller, node, traceparent)).collect())
+    Ok(items.into_iter().map(|(_, node)| item(intake, asker, node, traceparent)).collect())
 }
 
-fn item(intake: &Intake, caller: &Caller, node: &Node<'_>, traceparent: Option<&str>) -> BatchItem {
+/// The recipients that the items name.
+#[must_use]
+pub fn all_named(node: &Node<'_>) -> BTreeSet<String> {
+    match node.member("items").map(|items| &items.value) {
+        Some(Value::List(items)) => items.iter().take(MOST_ITEMS).filter_map(named).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+fn item(intake: &Intake, asker: Asker<'_>, node: &Node<'_>, traceparent: Option<&str>) -> BatchItem {
     let key = node.member(KEY).and_then(Node::text).unwrap_or_default().to_owned();
     let arrival = Arrival { key: key.clone(), via: Hop::Batch, traceparent: traceparent.map(str::to_owned) };
-    let mut candidate = intake.prepare(caller, &arrival, node, Some(KEY));
+    let mut candidate = intake.prepare(asker, &arrival, node, Some(KEY));
     if let Some(wrong) = wrong_key(&key) {
         candidate.refuse(FieldProblem::new("/key", wrong));
     }

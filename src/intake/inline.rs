@@ -7,9 +7,11 @@ use belfry_domain::ChannelKind;
 use serde_json::value::RawValue;
 
 use super::fields::{Object, Problems, body, line};
-use super::json::{Node, Value, child};
+use super::json::Node;
 use super::recipient::mailbox;
+use crate::content;
 use crate::content::inputs::Inline;
+use crate::content::json::Json;
 use crate::ports::mail::{
     LONGEST_CID, LONGEST_CONTENT_TYPE, LONGEST_FILENAME, MOST_ATTACHED_BYTES, MOST_ATTACHMENTS, MOST_HEADERS,
     wrong_attachment, wrong_header,
@@ -19,7 +21,7 @@ use crate::ports::message::{Attachment, Mailbox};
 pub const CONTENT: &[&str] =
     &["from", "reply_to", "cc", "bcc", "subject", "text", "html", "headers", "attachments", "sms", "push", "webhook"];
 pub const ATTACHMENT: &[&str] = &["filename", "content_type", "base64", "cid"];
-pub const PUSH: &[&str] = &["title", "body", "badge", "link", "image", "data"];
+pub const PUSH: &[&str] = content::push::MEMBERS;
 
 /// Cc and Bcc together with To stay within the deliveries of one notification.
 pub const MOST_COPIES: usize = 50;
@@ -155,32 +157,11 @@ fn decodes(node: &Node<'_>, pointer: &str, total: &mut usize, problems: &mut Pro
     }
 }
 
+/// The rules are the content room's, for what templates make goes by the same.
 fn push(node: &Node<'_>, problems: &mut Problems) -> Option<Box<RawValue>> {
-    let object = Object::open(node, "/content/push", PUSH, problems)?;
-    object.text("title", line(1000), problems);
-    object.text("body", body(4000), problems);
-    object.text("link", line(2048), problems);
-    object.text("image", line(2048), problems);
-    if object.integer("badge", problems).is_some_and(|badge| badge < 0) {
-        problems.add(object.at("badge"), "must not be negative");
-    }
-    if let Some(pairs) = object.get("data").and_then(|node| Object::any(node, &object.at("data"), problems)) {
-        for (name, value) in pairs.members() {
-            push_datum(&pairs, name, value, problems);
-        }
-    }
-    if !object.has("title") && !object.has("body") && !object.has("data") {
-        problems.add("/content/push", "must have a title, a body or data");
+    let push = Json::parse(node.raw).ok()?;
+    for wrong in content::push::check_written(&push) {
+        problems.add(format!("/content/push{}", wrong.pointer), wrong.detail);
     }
     raw(node)
-}
-
-/// FCM takes strings only, and keeps some names to itself.
-fn push_datum(pairs: &Object<'_, '_>, name: &str, value: &Node<'_>, problems: &mut Problems) {
-    let pointer = child(&pairs.pointer, name);
-    if !matches!(value.value, Value::Text(_)) {
-        problems.add(pointer, "must be a string: push data holds strings only");
-    } else if matches!(name, "from" | "message_type") || name.starts_with("google") || name.starts_with("gcm") {
-        problems.add(pointer, "has a name that push providers keep to themselves");
-    }
 }

@@ -14,6 +14,8 @@ pub mod instant;
 pub mod json;
 pub mod plan;
 pub mod recipient;
+pub mod registrar;
 pub mod restored;
 pub mod seen;
+pub mod stored;
 pub mod submission;

@@ -8,9 +8,9 @@ use belfry_domain::{Delivery, Lane, Notification, NotificationId, UnixMs, hex};
 use super::address;
 use super::caller::Caller;
 use super::canonical::Secret;
-use super::submission::{Slot, Submission};
+use super::submission::{Slot, Submission, of};
 use crate::ports::deliveries::{CollapseGroup, NewNotification};
-use crate::ports::policy::Policy;
+use crate::ports::policy::{Policy, UNSERVED};
 
 /// How an intent came in.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ pub fn plan(
     let hashes = submission.slots.iter().map(|slot| address::hash(secret, &slot.address.0)).collect::<Vec<_>>();
     let deliveries = submission.slots.iter().zip(&hashes).zip(&submission.content_hashes);
     let deliveries = deliveries.map(|((slot, address_hash), content_hash)| {
-        let provider = policy.route(slot.channel, &caller.environment, &slot.address.0);
+        let device = submission.inputs.to.device(&slot.name).map(of).unwrap_or_default();
+        let provider = policy.route(slot.channel, &caller.environment, &slot.address.0, device).unwrap_or(UNSERVED);
         Delivery::new(NewDelivery {
             notification: id,
             channel: slot.channel,

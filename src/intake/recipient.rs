@@ -1,5 +1,7 @@
 //! Reading `to`: who is told, and where.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belfry_domain::ChannelKind;
 
 use super::address;
@@ -8,9 +10,12 @@ use super::fields::{Object, Problems, line};
 use super::json::{Node, Value};
 use crate::content::inputs::{Device, To};
 use crate::ports::message::{Address, Mailbox};
+use crate::ports::recipients::Profile;
 
 pub const TO: &[&str] = &["recipient", "email", "phone", "devices", "webhook", "chat", "locale", "time_zone"];
 pub const DEVICE: &[&str] = &["kind", "token", "subscription", "app", "environment"];
+/// What is stored of a recipient besides devices.
+pub const PROFILE: &[&str] = &["email", "phone", "locale", "time_zone"];
 /// Most devices of one recipient.
 pub const MOST_DEVICES: usize = 50;
 /// Longest device token and web-push subscription, in characters.
@@ -47,6 +52,17 @@ pub fn read(node: Option<&Node<'_>>, problems: &mut Problems) -> Recipient {
     Recipient { to, locale: locale(&object, problems), time_zone: time_zone(&object, problems) }
 }
 
+/// What is to be stored of a recipient.
+pub fn profile(node: &Node<'_>, problems: &mut Problems) -> Profile {
+    let Some(object) = Object::open(node, "", PROFILE, problems) else { return Profile::default() };
+    Profile {
+        email: object.get("email").and_then(|node| mailbox(node, "/email", problems)),
+        phone: checked(&object, "phone", address::phone, problems),
+        locale: locale(&object, problems),
+        time_zone: time_zone(&object, problems),
+    }
+}
+
 /// A mailbox at `pointer`.
 pub fn mailbox(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Mailbox> {
     let Some(text) = node.text() else {
@@ -69,9 +85,9 @@ fn checked(
     check(text).map_err(|wrong| problems.add(object.at(name), wrong)).ok()
 }
 
-/// A token's own syntax is its provider's business: a malformed one costs its own delivery, never
-/// the request and its other recipients.
-fn device(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Device> {
+/// A device at `pointer`. A token's own syntax is its provider's business: a malformed one costs its own
+/// delivery, never the request and its other recipients.
+pub fn device(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Device> {
     let object = Object::open(node, pointer, DEVICE, problems)?;
     let kind = object.text("kind", line(16), problems).and_then(|name| match name.parse() {
         Ok(kind @ (ChannelKind::Apns | ChannelKind::Fcm | ChannelKind::WebPush)) => Some(kind),
@@ -97,7 +113,52 @@ fn device(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Dev
     };
     let app = object.text("app", line(255), problems);
     let environment = object.text("environment", line(64), problems);
-    Some(Device { kind: kind?, token: token?, app, environment })
+    if let (Some(environment), Some(kind)) = (&environment, kind) {
+        let wrong = match (kind, environment.as_str()) {
+            (ChannelKind::Apns, "production" | "sandbox") => None,
+            (ChannelKind::Apns, _) => Some("must be production or sandbox"),
+            _ => Some("belongs to apns only"),
+        };
+        wrong.into_iter().for_each(|wrong| problems.add(object.at("environment"), wrong));
+    }
+    Some(Device { kind: kind?, token: token?, app, environment, id: None })
+}
+
+/// What is wrong with the form of a token, and in which member. Asked where a device is registered: there it is all
+/// that the caller asks for, and nobody else waits for it.
+#[must_use]
+pub fn wrong_form(device: &Device) -> Option<(&'static str, &'static str)> {
+    let text = &device.token.0;
+    match device.kind {
+        ChannelKind::Apns => {
+            let fits = text.len().is_multiple_of(2) && (16..=200).contains(&text.len());
+            let fits = fits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            (!fits).then_some(("/token", "must be the token in hexadecimal, 16 to 200 digits, without spaces or <>"))
+        }
+        ChannelKind::WebPush => wrong_subscription(text),
+        _ => text.contains(char::is_whitespace).then_some(("/token", "must not contain white space")),
+    }
+}
+
+fn wrong_subscription(text: &str) -> Option<(&'static str, &'static str)> {
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(text) else {
+        return Some(("/token", "must be a subscription, in `subscription`, as PushSubscription.toJSON() gives it"));
+    };
+    let endpoint = json["endpoint"].as_str().and_then(|endpoint| endpoint.parse::<http::Uri>().ok());
+    if !endpoint.is_some_and(|endpoint| endpoint.scheme_str() == Some("https") && endpoint.host().is_some()) {
+        return Some(("/subscription/endpoint", "must be an https address"));
+    }
+    let bytes = |name: &str| {
+        let text = json["keys"][name].as_str()?.trim_end_matches('=').replace('+', "-").replace('/', "_");
+        URL_SAFE_NO_PAD.decode(text).ok()
+    };
+    if !bytes("p256dh").is_some_and(|key| key.len() == 65 && key[0] == 4) {
+        return Some(("/subscription/keys/p256dh", "must be an uncompressed P-256 point: 65 bytes in base64url"));
+    }
+    if bytes("auth").is_none_or(|auth| auth.len() != 16) {
+        return Some(("/subscription/keys/auth", "must be 16 bytes in base64url"));
+    }
+    None
 }
 
 fn subscription(node: &Node<'_>, kind: Option<ChannelKind>, pointer: &str, problems: &mut Problems) -> Option<Address> {

@@ -8,6 +8,7 @@ use belfry_domain::{DeliveryId, Event, hex};
 
 use super::accept::Intake;
 use super::actions::Step;
+use super::canonical::Secret;
 
 use crate::ports::StoreError;
 
@@ -27,11 +28,17 @@ pub enum Saw {
     NotNow(StateName),
 }
 
+/// The token that the payloads of a delivery carry, 32 hex digits.
+#[must_use]
+pub fn token(secret: &Secret, id: DeliveryId) -> String {
+    hex(&secret.hash(&[b"seen", id.to_string().as_bytes()])[..TOKEN_BYTES])
+}
+
 impl Intake {
     /// The token that the payloads of a delivery carry, 32 hex digits.
     #[must_use]
     pub fn seen_token(&self, id: DeliveryId) -> String {
-        hex(&self.secret().hash(&[b"seen", id.to_string().as_bytes()])[..TOKEN_BYTES])
+        token(self.secret(), id)
     }
 
     /// Notes that the delivery was seen. Safe to repeat; moves no state.

@@ -15,9 +15,10 @@ use super::fields::{FieldProblem, Object, Problems, line};
 use super::inline::{self, Content};
 use super::json::{Node, Value};
 use super::recipient::{self, Recipient};
-use crate::content::inputs::{Inputs, Source};
+use super::stored::Asker;
+use crate::content::inputs::{Device, Inputs, STORED, Source};
 use crate::ports::message::Address;
-use crate::ports::policy::Policy;
+use crate::ports::policy::{DeviceOf, Policy};
 
 pub const TOP: &[&str] = &[
     "class",
@@ -54,6 +55,7 @@ pub struct Against<'a> {
     pub now: UnixMs,
     pub policy: &'a Policy,
     pub content: &'a dyn ContentCheck,
+    pub asker: Asker<'a>,
 }
 
 /// One address that the notification goes to.
@@ -108,7 +110,9 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     let Some(request) = Object::open(node, "", &known, &mut problems) else { return Err(refusal(problems, false)) };
     let mut draft = Draft { request, against, problems };
     let class = draft.class();
-    let Recipient { to, locale, time_zone } = recipient::read(draft.request.get("to"), &mut draft.problems);
+    let mut given = recipient::read(draft.request.get("to"), &mut draft.problems);
+    against.asker.stored.fill(&mut given);
+    let Recipient { to, locale, time_zone } = given;
     let (source, copies) = draft.source(locale.as_deref());
     let to = crate::content::inputs::To { cc: copies.0, bcc: copies.1, ..to };
     let slots = draft.slots(class.as_ref(), &to, source.as_ref());
@@ -231,6 +235,7 @@ impl Draft<'_, '_> {
             let detail = format!("must come to at most {MOST_DELIVERIES} deliveries, comes to {}", slots.len());
             self.problems.add("/to", detail);
         }
+        self.served(to, &slots);
         let mut seen = HashSet::new();
         for slot in &slots {
             if !seen.insert((slot.channel, address::normal(&slot.address.0))) {
@@ -238,6 +243,21 @@ impl Draft<'_, '_> {
             }
         }
         slots
+    }
+
+    /// A device given here has to be of an app that some provider serves. A stored one waits for a
+    /// configuration that has one.
+    fn served(&mut self, to: &crate::content::inputs::To, slots: &[Slot]) {
+        let environment = &self.against.asker.caller.environment;
+        for slot in slots {
+            let Some(device) = to.device(&slot.name).filter(|device| device.id.is_none()) else { continue };
+            let routed = self.against.policy.route(slot.channel, environment, &slot.address.0, of(device));
+            if routed.is_err() {
+                let detail =
+                    format!("is of an app or environment that no provider of channels.{} serves", slot.channel);
+                self.problems.add_passing(FieldProblem::new(place(slot), detail));
+            }
+        }
     }
 
     /// The channels it goes to: those named, or the first of the class's list with an address.
@@ -261,7 +281,7 @@ impl Draft<'_, '_> {
             let Some(wanted) = self.channel(node, &pointer) else { continue };
             let with_address: Vec<_> = wanted.iter().copied().filter(|one| !to.slots(*one).is_empty()).collect();
             if with_address.is_empty() && self.problems.lasting.iter().all(|known| !known.pointer.starts_with("/to")) {
-                self.problems.add(pointer, "has no address in /to");
+                self.no_address(pointer, to);
                 // What it would be made of is looked at all the same.
                 channels.extend(wanted.first());
             } else if with_address.iter().any(|one| channels.contains(one)) {
@@ -271,6 +291,17 @@ impl Draft<'_, '_> {
             }
         }
         channels
+    }
+
+    /// Of a stored recipient that is only how it is now.
+    fn no_address(&mut self, pointer: String, to: &crate::content::inputs::To) {
+        match to.recipient {
+            Some(_) => {
+                let detail = "has no address in /to, nor one stored for the recipient that messages may go to";
+                self.problems.add_passing(FieldProblem::new(pointer, detail));
+            }
+            None => self.problems.add(pointer, "has no address in /to"),
+        }
     }
 
     fn channel(&mut self, node: &Node<'_>, pointer: &str) -> Option<Vec<ChannelKind>> {
@@ -343,9 +374,16 @@ impl Draft<'_, '_> {
     }
 }
 
+/// Of which app and environment a device is.
+#[must_use]
+pub fn of(device: &Device) -> DeviceOf<'_> {
+    DeviceOf { app: device.app.as_deref(), environment: device.environment.as_deref() }
+}
+
 /// Where the request names a slot's address.
 fn place(slot: &Slot) -> String {
     match (slot.channel, slot.name.split_once('/')) {
+        _ if slot.name.starts_with(STORED) => "/to/recipient".into(),
         (ChannelKind::Email, Some((copies, at))) => format!("/content/{copies}/{at}"),
         (ChannelKind::Email, None) => "/to/email".into(),
         (_, Some((_, at))) => format!("/to/devices/{at}"),

@@ -62,6 +62,12 @@ pub trait Channel: Send + Sync + 'static {
     /// Whether receipts ever come.
     fn receipts(&self) -> bool;
 
+    /// Whether every message goes to one service. Where each address names its own, what one of them does
+    /// says nothing about the others.
+    fn one_service(&self) -> bool {
+        true
+    }
+
     /// Makes one call and classifies what came of it. Has its own deadline for every wait. May be
     /// dropped at any await point and must leave nothing half-done for the next call.
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome;

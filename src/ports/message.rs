@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use belfry_domain::{ChannelKind, DeliveryId, Key, NotificationId, UnixMs};
+use belfry_domain::{ChannelKind, DeliveryId, Key, KeyKind, NotificationId, UnixMs, child_key};
 use serde::{Deserialize, Serialize};
 
 /// An address, number, token or endpoint. Printing it prints nothing: it must never reach a log,
@@ -72,9 +72,12 @@ pub enum Rendered {
     Sms {
         text: String,
     },
-    /// Canonical JSON text of the payload.
+    /// JSON text: for APNs the whole body, for FCM the message without its token, for web push what is
+    /// encrypted; each but for what [`Outgoing`] adds at the call.
     Push {
         payload: String,
+        #[serde(default, skip_serializing_if = "PushSettings::is_usual")]
+        settings: PushSettings,
     },
     /// The exact bytes to send, as text.
     Webhook {
@@ -86,6 +89,47 @@ pub enum Rendered {
     Inbox {
         payload: String,
     },
+}
+
+/// How urgent a push is. APNs: priority 10, 5, 1; web push: Urgency `high`, `normal`, `low`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    #[default]
+    High,
+    Normal,
+    Low,
+}
+
+/// `apns-push-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PushType {
+    #[default]
+    Alert,
+    Background,
+    Voip,
+    Complication,
+    FileProvider,
+    LiveActivity,
+    Location,
+    PushToTalk,
+}
+
+/// What of a push is no part of its body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PushSettings {
+    pub urgency: Urgency,
+    /// APNs only.
+    pub push_type: PushType,
+}
+
+impl PushSettings {
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl fmt::Debug for Rendered {
@@ -114,4 +158,35 @@ pub struct Outgoing {
     pub message: Rendered,
     /// Only where the caller asked for collapsing.
     pub collapse: Option<String>,
+    /// By which the device itself may say that it showed this delivery; stands in the payload of a push.
+    pub seen_token: Option<String>,
+}
+
+impl Outgoing {
+    /// What replaces what on the device: of the caller's own key, where there is one, hashed (providers
+    /// take 32 to 64 bytes of a narrow alphabet, and a key cut to fit would collapse with others); else
+    /// of this send, so that a repeat of it replaces the first copy and nothing else does.
+    #[must_use]
+    pub fn collapse_id(&self) -> Key {
+        match &self.collapse {
+            Some(key) => {
+                child_key(KeyKind::Collapse, &[&self.tenant, &self.environment, key].map(|part| part.as_bytes()))
+            }
+            None => self.send_key,
+        }
+    }
+
+    /// The send key as a lowercase UUID (version 8, RFC 9562): the same on every attempt.
+    #[must_use]
+    pub fn uuid(&self) -> String {
+        let key = self.send_key.as_bytes();
+        let mut bytes = [0; 16];
+        bytes[..12].copy_from_slice(key);
+        // What version and variant take the place of goes to the end.
+        bytes[12..14].copy_from_slice(&[key[6], key[8]]);
+        bytes[6] = 0x80 | (key[6] & 0x0f);
+        bytes[8] = 0x80 | (key[8] & 0x3f);
+        let hex = belfry_domain::hex(&bytes);
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
 }

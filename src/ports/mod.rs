@@ -13,6 +13,7 @@ pub mod message;
 pub mod outbox;
 pub mod paces;
 pub mod policy;
+pub mod recipients;
 pub mod reminders;
 pub mod span;
 pub mod store_news;

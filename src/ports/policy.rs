@@ -8,7 +8,7 @@ use belfry_domain::{ChannelKind, Class, Pace};
 
 use super::channel::Channel;
 
-pub use belfry_domain::lane::OUTBOX;
+pub use belfry_domain::lane::{OUTBOX, UNSERVED};
 
 #[derive(Clone)]
 pub struct Provider {
@@ -24,12 +24,56 @@ pub struct Policy {
     pub classes: BTreeMap<String, Class>,
     /// By name; [`OUTBOX`] is always among them.
     pub providers: BTreeMap<String, Provider>,
-    /// Which provider a channel's messages go to; a channel without one goes to [`OUTBOX`].
-    pub routes: BTreeMap<ChannelKind, String>,
+    /// Which providers a channel's messages go to; a channel without any goes to [`OUTBOX`].
+    pub routes: BTreeMap<ChannelKind, Vec<Route>>,
     pub environments: BTreeMap<String, EnvironmentRule>,
     /// How long a record outlives its end.
     pub keep_record: Duration,
 }
+
+/// A provider of a channel, and which devices it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    pub provider: String,
+    /// Absent: of any app.
+    pub app: Option<String>,
+    /// `production` or `sandbox`, where the provider serves one of them; absent: any.
+    pub environment: Option<String>,
+}
+
+impl Route {
+    /// A channel's only provider.
+    #[must_use]
+    pub fn any(provider: impl Into<String>) -> Self {
+        Self { provider: provider.into(), ..Self::default() }
+    }
+
+    /// Whether a device could be served by either.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let meet = |one: &Option<String>, two: &Option<String>| one.is_none() || two.is_none() || one == two;
+        meet(&self.app, &other.app) && meet(&self.environment, &other.environment)
+    }
+
+    fn serves(&self, device: DeviceOf<'_>) -> bool {
+        let fits = |own: &Option<String>, asked: Option<&str>| match (own.as_deref(), asked) {
+            (Some(own), Some(asked)) => own == asked,
+            (None, _) | (_, None) => true,
+        };
+        fits(&self.app, device.app) && fits(&self.environment, device.environment)
+    }
+}
+
+/// Of which app and environment a device is, where it says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceOf<'a> {
+    pub app: Option<&'a str>,
+    pub environment: Option<&'a str>,
+}
+
+/// The channel has providers, and none of them serves such a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unserved;
 
 /// Where an environment's messages may really go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,18 +85,39 @@ pub enum EnvironmentRule {
 }
 
 impl Policy {
-    /// The provider for a message to `address` on `channel` from `environment`.
+    /// The provider for a message to `address` on `channel` from `environment`: the first that serves the
+    /// device, where it is one.
     ///
     /// `test` always goes to the outbox.
-    #[must_use]
-    pub fn route(&self, channel: ChannelKind, environment: &str, address: &str) -> &str {
-        let real = || self.routes.get(&channel).map_or(OUTBOX, String::as_str);
+    ///
+    /// # Errors
+    /// [`Unserved`]: never the outbox, where a real message would end unseen.
+    pub fn route(
+        &self,
+        channel: ChannelKind,
+        environment: &str,
+        address: &str,
+        device: DeviceOf<'_>,
+    ) -> Result<&str, Unserved> {
         match self.environments.get(environment) {
-            _ if environment == "test" => OUTBOX,
-            Some(EnvironmentRule::Outbox) => OUTBOX,
-            Some(EnvironmentRule::Allow(patterns)) if !patterns.iter().any(|one| matches(one, address)) => OUTBOX,
-            Some(EnvironmentRule::Allow(_)) | None => real(),
+            _ if environment == "test" => Ok(OUTBOX),
+            Some(EnvironmentRule::Outbox) => Ok(OUTBOX),
+            Some(EnvironmentRule::Allow(patterns)) if !patterns.iter().any(|one| matches(one, address)) => Ok(OUTBOX),
+            Some(EnvironmentRule::Allow(_)) | None => match self.routes.get(&channel) {
+                None => Ok(OUTBOX),
+                Some(routes) => {
+                    let route = routes.iter().find(|route| route.serves(device)).ok_or(Unserved)?;
+                    Ok(&route.provider)
+                }
+            },
         }
+    }
+
+    /// Where a message goes whose provider is gone from the configuration; never to the outbox.
+    #[must_use]
+    pub fn reroute(&self, channel: ChannelKind, device: DeviceOf<'_>) -> Option<&str> {
+        let route = self.routes.get(&channel)?.iter().find(|route| route.serves(device))?;
+        Some(&route.provider)
     }
 }
 
@@ -77,7 +142,42 @@ fn matches(pattern: &str, address: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::*;
+
+    #[test]
+    fn a_device_goes_to_the_provider_of_its_app_and_environment() {
+        let route = |provider: &str, app: &str, environment: &str| Route {
+            provider: provider.into(),
+            app: Some(app.into()),
+            environment: Some(environment.into()),
+        };
+        let routes = vec![
+            route("shop", "com.shop", "production"),
+            route("shop-dev", "com.shop", "sandbox"),
+            route("driver", "com.driver", "production"),
+        ];
+        let policy = Policy {
+            classes: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            routes: [(ChannelKind::Apns, routes), (ChannelKind::Fcm, vec![Route::any("google")])].into(),
+            environments: BTreeMap::new(),
+            keep_record: Duration::ZERO,
+        };
+        let to = |channel, app, environment| policy.route(channel, "live", "t", DeviceOf { app, environment });
+        assert_eq!(to(ChannelKind::Apns, None, None), Ok("shop"));
+        assert_eq!(to(ChannelKind::Apns, Some("com.shop"), Some("sandbox")), Ok("shop-dev"));
+        assert_eq!(to(ChannelKind::Apns, None, Some("sandbox")), Ok("shop-dev"));
+        assert_eq!(to(ChannelKind::Apns, Some("com.driver"), None), Ok("driver"));
+        assert_eq!(to(ChannelKind::Apns, Some("com.driver"), Some("sandbox")), Err(Unserved));
+        assert_eq!(to(ChannelKind::Apns, Some("com.gone"), None), Err(Unserved));
+        assert_eq!(to(ChannelKind::Fcm, Some("any"), Some("production")), Ok("google"));
+        assert_eq!(to(ChannelKind::WebPush, Some("any"), None), Ok(OUTBOX));
+        let gone = DeviceOf { app: Some("com.gone"), environment: None };
+        assert_eq!(policy.route(ChannelKind::Apns, "test", "t", gone), Ok(OUTBOX));
+        assert_eq!(policy.reroute(ChannelKind::WebPush, gone), None);
+        assert_eq!(policy.reroute(ChannelKind::Apns, gone), None);
+        assert_eq!(policy.reroute(ChannelKind::Apns, DeviceOf::default()), Some("shop"));
+    }
 
     #[test]
     fn patterns() {

@@ -2,4 +2,5 @@
 
 mod due;
 pub mod redis;
+mod registry;
 pub mod sqlite;

@@ -7,11 +7,11 @@ use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs, Why};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
-use crate::facts::{Fact, Start};
+use crate::facts::{Fact, ProviderNews, Start};
 use crate::ports::store_news::StoreNews;
 
 const INTAKE: &str = "belfry::intake";
@@ -44,12 +44,13 @@ pub(super) fn write(fact: &Fact) {
             error!(target: ENGINE, fact = "task_panicked", task, "a task panicked");
         }
         Fact::CircuitOpened { provider, why } => {
-            error!(target: ENGINE, fact = "circuit_opened", provider, why = why.name(),
+            error!(target: ENGINE, fact = "circuit_opened", provider, why = why.name(), hint = why.hint(),
                 "a provider's circuit opened; its messages wait");
         }
         Fact::CircuitClosed { provider } => {
             info!(target: ENGINE, fact = "circuit_closed", provider, "a provider's circuit closed");
         }
+        Fact::Provider { provider, news } => provider_news(provider, *news),
         Fact::PaceShared { provider, parts, of } => {
             info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
         }
@@ -70,10 +71,7 @@ pub(super) fn write(fact: &Fact) {
         }
         Fact::Started(start) => started(start),
         Fact::EndAsked { signal } => info!(target: SERVER, fact = "end_asked", signal, "asked to end"),
-        Fact::Draining { calls, grace } => {
-            info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(),
-                "draining: no new requests and claims");
-        }
+        Fact::Draining { calls, grace } => draining(*calls, *grace),
         Fact::Stopped { took, broken_off } => {
             info!(target: SERVER, fact = "stopped", took_ms = millis(*took), broken_off, "stopped");
         }
@@ -82,6 +80,30 @@ pub(super) fn write(fact: &Fact) {
             error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
         }
         Fact::HttpAnswered { route, method, status, took } => answered(route, method, *status, *took),
+    }
+}
+
+fn draining(calls: usize, grace: Duration) {
+    info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(), "draining: no new requests and claims");
+}
+
+fn provider_news(provider: &str, news: ProviderNews) {
+    match news {
+        ProviderNews::TokenRefused { fault, stored } => {
+            info!(target: ENGINE, fact = "token_refused", provider, %fault, stored, "a device token is dead or wrong");
+        }
+        ProviderNews::TokensSpared { tokens } => {
+            warn!(target: ENGINE, fact = "tokens_spared", provider, tokens,
+                "most tokens are refused, so that it is not the tokens: those put aside of late are live again");
+        }
+        ProviderNews::SetupWrong { why } => {
+            error!(target: ENGINE, fact = "setup_wrong", provider, %why, "messages are refused because {}",
+                Why::new(why).words());
+        }
+        ProviderNews::WaitCut { asked } => {
+            warn!(target: ENGINE, fact = "wait_cut", provider, asked_s = asked.as_secs(),
+                "the provider asked for a wait too long to be meant; it is cut to a day");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
-use crate::facts::Fact;
+use crate::facts::{Fact, ProviderNews};
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
 
@@ -73,6 +73,10 @@ families! {
     plain panics: Count<1> = Family::default(), "task_panics", "Tasks that panicked";
     plain circuits: Count<2> = Family::default(), "circuits_opened", "Circuits that opened";
     plain circuit: Family<Set<1>, Gauge> = Family::default(), "circuit_open", "1 while a provider's circuit is open";
+    plain tokens_refused: Count<2> = Family::default(), "tokens_refused", "Device tokens that providers called dead or wrong";
+    plain tokens_spared: Count<1> = Family::default(), "tokens_spared", "Tokens that are live again because most were refused at once";
+    plain setup_wrong: Count<2> = Family::default(), "setup_refusals", "Messages refused for a setting that only an operator can mend";
+    plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
@@ -198,6 +202,7 @@ impl Metrics {
             Fact::CircuitClosed { provider } => {
                 all.circuit.get_or_create(&[("provider", self.provider(provider))]).set(0);
             }
+            Fact::Provider { provider, news } => self.provider_news(provider, *news),
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
             Fact::StoreUnavailable { verb, why: _ } => {
                 all.store_up.set(0);
@@ -223,6 +228,25 @@ impl Metrics {
                 let labels = [("route", (*route).into()), ("method", method(verb)), ("status", status(*code))];
                 all.http_took.get_or_create(&[labels[0].clone()]).observe(took.as_secs_f64());
                 all.http.get_or_create(&labels).inc();
+            }
+        }
+    }
+
+    fn provider_news(&self, provider: &str, news: ProviderNews) {
+        let all = &self.families;
+        let provider = ("provider", self.provider(provider));
+        match news {
+            ProviderNews::TokenRefused { fault, stored: _ } => {
+                all.tokens_refused.get_or_create(&[provider, ("fault", fault.name().into())]).inc();
+            }
+            ProviderNews::TokensSpared { tokens } => {
+                all.tokens_spared.get_or_create(&[provider]).inc_by(tokens as u64);
+            }
+            ProviderNews::SetupWrong { why } => {
+                all.setup_wrong.get_or_create(&[provider, ("why", why.name().into())]).inc();
+            }
+            ProviderNews::WaitCut { asked: _ } => {
+                all.waits_cut.get_or_create(&[provider]).inc();
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::facts::Fact;
+use belfry_domain::WhyCode;
+
+use crate::facts::{Fact, ProviderNews};
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 use crate::ports::reminders::Reminders;
@@ -15,6 +17,8 @@ pub(super) struct Outages {
 #[derive(Default)]
 struct Told {
     reasons: Reminders<StoreError>,
+    setups: Reminders<(String, WhyCode)>,
+    waits: Reminders<String>,
     /// A failure was told of, and not yet that it is over.
     open: bool,
 }
@@ -34,6 +38,13 @@ impl Outages {
                 news
             }
             Fact::StoreRecovered => std::mem::take(&mut told.open),
+            // Of every message of an app whose key is missing at the provider.
+            Fact::Provider { provider, news: ProviderNews::SetupWrong { why } } => {
+                told.setups.is_news((provider.clone(), *why), self.clock.boot())
+            }
+            Fact::Provider { provider, news: ProviderNews::WaitCut { .. } } => {
+                told.waits.is_news(provider.clone(), self.clock.boot())
+            }
             _ => true,
         }
     }
@@ -61,6 +72,23 @@ pub(super) mod tests {
         }
 
         async fn sleep_until(&self, _until: Boot) {}
+    }
+
+    #[test]
+    fn what_every_message_meets_is_a_line_for_each_provider_and_one_a_minute() {
+        let clock = Arc::new(At(Mutex::new(Duration::from_secs(9))));
+        let outages = Outages::new(clock.clone());
+        let tells = |provider: &str, news| outages.is_news(&Fact::Provider { provider: provider.into(), news });
+        for news in [
+            ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused },
+            ProviderNews::WaitCut { asked: Duration::from_secs(1) },
+        ] {
+            assert!(tells("main", news) && !tells("main", news) && tells("other", news));
+        }
+        *clock.0.lock().unwrap() += Duration::from_secs(60);
+        assert!(tells("main", ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused }));
+        // What is about one device is told each time.
+        assert!((0..2).all(|_| tells("main", ProviderNews::TokensSpared { tokens: 1 })));
     }
 
     #[test]

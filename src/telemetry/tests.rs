@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use belfry_domain::breaker::OpenWhy;
 use belfry_domain::delivery::StateName;
+use belfry_domain::device::TokenFault;
 use belfry_domain::key::{Key, KeyKind, child_key};
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
@@ -12,6 +13,7 @@ use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, Uni
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
+use crate::facts::ProviderNews;
 use crate::ports::StoreError;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
@@ -34,6 +36,15 @@ fn pick<T: Copy>(all: &[T], by: u64) -> T {
     all[(by % all.len() as u64) as usize]
 }
 
+fn news(a: u64, b: u64) -> ProviderNews {
+    match a % 4 {
+        0 => ProviderNews::TokenRefused { fault: pick(TokenFault::ALL, b), stored: b.is_multiple_of(2) },
+        1 => ProviderNews::TokensSpared { tokens: 3 },
+        2 => ProviderNews::SetupWrong { why: pick(WhyCode::ALL, b) },
+        _ => ProviderNews::WaitCut { asked: Duration::from_secs(b % 1_000_000) },
+    }
+}
+
 /// Names, statuses and problems out of the blue; everything else out of its closed set.
 fn random_fact(n: u64) -> Fact {
     let (a, b, c) = (mix(n), mix(n ^ 0xabcd), mix(n ^ 0x1234_5678));
@@ -52,7 +63,7 @@ fn random_fact(n: u64) -> Fact {
     let notification = NotificationId(key(b));
     let hop = pick(Hop::ALL, b);
     let why = pick(&[OpenWhy::Credential, OpenWhy::Unreachable, OpenWhy::Throttled], c);
-    match a % 15 {
+    match a % 16 {
         0 => Fact::IntentAccepted { notification, class: name(b), deliveries: 1 },
         1 => Fact::RepeatCaught { notification, hop, age: took, window: Duration::from_secs(c % 900) },
         2 => Fact::FingerprintMismatch { notification, hop },
@@ -71,6 +82,7 @@ fn random_fact(n: u64) -> Fact {
         11 => Fact::StoreUnavailable { verb: "settle", why: StoreError::Unavailable(name(c)) },
         12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
         13 => Fact::ReloadRefused { problem: name(b) },
+        14 => Fact::Provider { provider: name(b), news: news(b, c) },
         _ => Fact::HttpAnswered {
             route: "/v1/notifications/{id}",
             method: pick(&["GET", "POST", "BREW"], b),
@@ -108,6 +120,28 @@ fn case_82_series_stay_bounded_whatever_comes_in() {
 /// The value of the series that starts with `name`.
 fn value(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+}
+
+#[test]
+fn what_is_heard_of_providers_is_counted() {
+    let recorder = recorder();
+    for news in [
+        ProviderNews::TokenRefused { fault: TokenFault::BadToken, stored: true },
+        ProviderNews::TokensSpared { tokens: 3 },
+        ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused },
+        ProviderNews::WaitCut { asked: Duration::MAX },
+    ] {
+        recorder.record(&Fact::Provider { provider: "main".into(), news });
+    }
+    let text = recorder.exposition();
+    for (name, expected) in [
+        ("belfry_tokens_refused_total{provider=\"main\",fault=\"bad_token\"}", "1"),
+        ("belfry_tokens_spared_total{provider=\"main\"}", "3"),
+        ("belfry_setup_refusals_total{provider=\"main\",why=\"third_party_refused\"}", "1"),
+        ("belfry_waits_cut_total{provider=\"main\"}", "1"),
+    ] {
+        assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
+    }
 }
 
 #[test]
@@ -264,8 +298,12 @@ fn lines(record: impl Fn()) -> Vec<serde_json::Value> {
 fn every_fact_is_one_line_that_names_it() {
     let recorder = recorder();
     // Outages are told of once for each reason, which has tests of its own.
-    let all: Vec<Fact> =
-        (0..500).map(random_fact).filter(|fact| !matches!(fact, Fact::StoreUnavailable { .. })).collect();
+    let reminded = |fact: &Fact| {
+        let news =
+            matches!(fact, Fact::Provider { news: ProviderNews::SetupWrong { .. } | ProviderNews::WaitCut { .. }, .. });
+        news || matches!(fact, Fact::StoreUnavailable { .. })
+    };
+    let all: Vec<Fact> = (0..500).map(random_fact).filter(|fact| !reminded(fact)).collect();
     let written = lines(|| all.iter().for_each(|fact| recorder.record(fact)));
     assert_eq!(written.len(), all.len());
     assert!(written.iter().all(|line| line["fact"].is_string() && line["level"].is_string()));

@@ -14,6 +14,7 @@ mod kill;
 mod nodes;
 mod outbox;
 mod peers;
+mod push;
 mod redis;
 mod sim;
 mod smtp;

@@ -14,6 +14,12 @@ pub enum OpenWhy {
     Unreachable,
     /// The provider asked everybody to wait.
     Throttled,
+    /// A setting of ours or at the provider is wrong.
+    Setup,
+    /// Logins made by our clock are refused.
+    ClockSkew,
+    /// Most tokens are refused: it is not the tokens ([`crate::wave`]).
+    Tokens,
 }
 
 impl OpenWhy {
@@ -23,6 +29,37 @@ impl OpenWhy {
             Self::Credential => "credential",
             Self::Unreachable => "unreachable",
             Self::Throttled => "throttled",
+            Self::Setup => "setup",
+            Self::ClockSkew => "clock_skew",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// What an operator should look at.
+    #[must_use]
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Credential => "our login is refused: look at the key or password and at its file",
+            Self::Unreachable => "nothing answers",
+            Self::Throttled => "the provider asked everybody to wait",
+            Self::Setup => {
+                "a setting here or at the provider is wrong: topic, project, or a key that the provider needs"
+            }
+            Self::ClockSkew => "logins that were made just now are refused as too old or too new: look at this clock",
+            Self::Tokens => {
+                "most device tokens are refused: sandbox and production, the topic or the project are mixed up; \
+                 no token was dropped for it"
+            }
+        }
+    }
+
+    /// Of a call that was refused for what is our own.
+    const fn of(why: WhyCode) -> Self {
+        match why {
+            WhyCode::SetupRefused => Self::Setup,
+            WhyCode::ClockSkew => Self::ClockSkew,
+            WhyCode::BadToken | WhyCode::WrongApp => Self::Tokens,
+            _ => Self::Credential,
         }
     }
 }
@@ -42,6 +79,8 @@ pub struct Breaker {
     open: Option<(Duration, OpenWhy)>,
     /// Times it opened without a success since, for the growing wait.
     reopened: u32,
+    /// When it closed last: what piled up behind it goes out at a growing rate.
+    closed_at: Option<Duration>,
 }
 
 impl Breaker {
@@ -49,6 +88,11 @@ impl Breaker {
     pub const FAILURES: u32 = 5;
     const FIRST_WAIT: Duration = Duration::from_secs(1);
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
+    /// Calls at once right after it closed; twice as many after every [`Self::STEP`].
+    const FIRST_CALLS: u16 = 2;
+    const STEP: Duration = Duration::from_secs(1);
+    /// Then nothing is held back any more.
+    const STEPS: u32 = 10;
 
     /// Closed, or due for a trial. After the wait, calls go through again; the first failure opens
     /// it anew for longer.
@@ -63,10 +107,40 @@ impl Breaker {
         self.open
     }
 
+    /// Most calls at once while what piled up behind it drains: a provider that has just come back is not
+    /// met by all of it at once.
+    #[must_use]
+    pub fn at_most(&self, now: Duration) -> Option<u16> {
+        let steps = now.saturating_sub(self.closed_at?).as_millis() / Self::STEP.as_millis();
+        let steps = u32::try_from(steps).ok().filter(|steps| *steps < Self::STEPS)?;
+        Some(Self::FIRST_CALLS << steps)
+    }
+
+    /// Somebody mended what was wrong: the next call is not a trial, but it comes alone.
+    pub fn mended(&mut self, now: Duration) {
+        let was_open = self.open.is_some();
+        *self = Self { closed_at: if was_open { Some(now) } else { self.closed_at }, ..Self::default() };
+    }
+
     /// How many calls may be under way: one while it tries itself out.
     #[must_use]
     pub const fn on_trial(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// Nobody was reached.
+    #[must_use]
+    pub const fn is_out_of_reach(outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::NotAccepted { why, .. } => {
+                matches!(why.code, WhyCode::Unreachable | WhyCode::TlsFailed | WhyCode::TimedOutBefore)
+            }
+            Outcome::Accepted { .. }
+            | Outcome::Refused { .. }
+            | Outcome::RecipientGone { .. }
+            | Outcome::Throttled { .. }
+            | Outcome::Unknown { .. } => false,
+        }
     }
 
     pub fn record(&mut self, outcome: &Outcome, now: Duration) -> Change {
@@ -74,14 +148,18 @@ impl Breaker {
             Outcome::Throttled { after, scope: ThrottleScope::Provider, .. } => {
                 self.trip(now, OpenWhy::Throttled, Some(*after))
             }
-            Outcome::Throttled { scope: ThrottleScope::Credential, .. } => self.trip(now, OpenWhy::Credential, None),
-            Outcome::NotAccepted { why, .. }
-                if matches!(why.code, WhyCode::Unreachable | WhyCode::TlsFailed | WhyCode::TimedOutBefore) =>
-            {
+            Outcome::Throttled { scope: ThrottleScope::Credential, why, .. } => {
+                self.trip(now, OpenWhy::of(why.code), None)
+            }
+            _ if Self::is_out_of_reach(outcome) => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures >= Self::FAILURES || self.on_trial() {
                     return self.trip(now, OpenWhy::Unreachable, None);
                 }
+                Change::None
+            }
+            // Nobody was asked.
+            Outcome::Refused { why } if matches!(why.code, WhyCode::TokenMalformed | WhyCode::RenderFailed) => {
                 Change::None
             }
             // An unknown outcome says nothing about the provider's health either way.
@@ -91,7 +169,7 @@ impl Breaker {
             | Outcome::Refused { .. }
             | Outcome::RecipientGone { .. }
             | Outcome::NotAccepted { .. }
-            | Outcome::Throttled { scope: ThrottleScope::Recipient, .. } => self.answered(),
+            | Outcome::Throttled { scope: ThrottleScope::Recipient, .. } => self.answered(now),
         }
     }
 
@@ -107,10 +185,14 @@ impl Breaker {
         if news { Change::Opened(why) } else { Change::None }
     }
 
-    fn answered(&mut self) -> Change {
+    fn answered(&mut self, now: Duration) -> Change {
         self.failures = 0;
         self.reopened = 0;
-        if self.open.take().is_some() { Change::Closed } else { Change::None }
+        if self.open.take().is_none() {
+            return Change::None;
+        }
+        self.closed_at = Some(now);
+        Change::Closed
     }
 }
 
@@ -156,6 +238,37 @@ mod tests {
             why: Why::new(WhyCode::CredentialRefused),
         };
         assert_eq!(breaker.record(&refused, at(1)), Change::Opened(OpenWhy::Credential));
+        assert!(!breaker.lets_through(at(1)));
+    }
+
+    #[test]
+    fn what_piled_up_goes_out_at_a_growing_rate() {
+        let mut breaker = Breaker::default();
+        assert_eq!(breaker.at_most(at(1)), None);
+        let refused = |code| Outcome::Throttled { after: at(0), scope: ThrottleScope::Credential, why: Why::new(code) };
+        assert_eq!(breaker.record(&refused(WhyCode::SetupRefused), at(1)), Change::Opened(OpenWhy::Setup));
+        assert_eq!(breaker.record(&accepted(), at(20)), Change::Closed);
+        let most: Vec<_> = [20, 21, 22, 29, 30].map(|second| breaker.at_most(at(second))).to_vec();
+        assert_eq!(most, [Some(2), Some(4), Some(8), Some(1024), None]);
+        // The same where an operator mended it.
+        assert_eq!(breaker.record(&refused(WhyCode::BadToken), at(40)), Change::Opened(OpenWhy::Tokens));
+        breaker.mended(at(50));
+        assert!(breaker.lets_through(at(50)) && !breaker.on_trial());
+        assert_eq!(breaker.at_most(at(51)), Some(4));
+        // What was not open has nothing to drain.
+        let mut closed = Breaker::default();
+        closed.mended(at(50));
+        assert_eq!(closed.at_most(at(50)), None);
+    }
+
+    #[test]
+    fn what_was_refused_without_a_call_says_nothing_of_the_provider() {
+        let mut breaker = Breaker::default();
+        for _ in 0..5 {
+            breaker.record(&unreachable(), at(1));
+        }
+        let malformed = Outcome::Refused { why: Why::new(WhyCode::TokenMalformed) };
+        assert_eq!(breaker.record(&malformed, at(1)), Change::None);
         assert!(!breaker.lets_through(at(1)));
     }
 

@@ -1,7 +1,7 @@
 //! The reason sentence: what a support agent reads aloud.
 
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
-use crate::lane::OUTBOX;
+use crate::lane::{OUTBOX, UNSERVED};
 use crate::outcome::{Why, WhyCode};
 use crate::time::UnixMs;
 
@@ -21,7 +21,7 @@ impl Delivery {
             State::Failed => self.failed(),
             State::Expired if self.maybe_sent || self.attempts > 0 => "Expired before it could be tried again.".into(),
             State::Expired => "Expired before it could be sent.".into(),
-            State::Suppressed => "Suppressed.".into(),
+            State::Suppressed => format!("Suppressed: {}.", self.last_words("nothing may go there")),
             State::Cancelled => self.cancelled(),
             State::Superseded => self.superseded(),
             State::Unknown => format!(
@@ -109,7 +109,13 @@ impl Delivery {
             DeferWhy::Breaker if self.last_is(&[WhyCode::CredentialRefused]) => {
                 "Waiting because the provider refuses our login.".into()
             }
+            DeferWhy::Breaker if self.last_is(&[WhyCode::SetupRefused, WhyCode::ClockSkew, WhyCode::BadToken, WhyCode::WrongApp]) => {
+                format!("Waiting until the provider's settings are mended: {}.", self.last_words(""))
+            }
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
+            DeferWhy::Unconfigured if self.lane.provider == UNSERVED => {
+                "Waiting because no provider is configured for the app or environment of the device.".into()
+            }
             DeferWhy::Unconfigured => "Waiting because its class or provider is no longer configured.".into(),
         }
     }
@@ -215,6 +221,11 @@ impl Delivery {
             WhyCode::NoSuchRecipient,
             WhyCode::NotSupported,
             WhyCode::TooLarge,
+            WhyCode::BadToken,
+            WhyCode::TokenMalformed,
+            WhyCode::WrongApp,
+            WhyCode::SetupRefused,
+            WhyCode::ThirdPartyRefused,
         ])
     }
 
@@ -236,6 +247,7 @@ const UNCLEAR: &[WhyCode] = &[
     WhyCode::ShutDown,
     WhyCode::Panicked,
     WhyCode::WorkerDied,
+    WhyCode::ProviderFailed,
     WhyCode::Unrecognised,
 ];
 
@@ -276,9 +288,23 @@ impl Why {
             WhyCode::ShutDown => "the server stopped while the call was open",
             WhyCode::Panicked => "the sender failed while the call was open",
             WhyCode::WorkerDied => "the worker died while it held the message",
+            WhyCode::ProviderFailed => "the provider failed, perhaps after it had the message",
             WhyCode::Unrecognised => "the provider gave an answer that is not known here",
             WhyCode::LeaseLost => "the worker's claim ran out before the call",
             WhyCode::LookedUpAbsent => "the provider knows nothing of it",
+            WhyCode::BadToken => "the provider does not know the device's token",
+            WhyCode::TokenMalformed => "the device's token has not the form of one, so that the provider was not asked",
+            WhyCode::WrongApp => "the device's token belongs to another app or key",
+            WhyCode::TokenNewer => "the provider spoke of the device as it was before it registered again",
+            WhyCode::SetupRefused => "a setting of this server or at the provider is wrong",
+            WhyCode::ThirdPartyRefused => "the project's own key for APNs or web push is refused, at the provider",
+            WhyCode::ClockSkew => "the provider refuses logins made by this server's clock",
+            WhyCode::DeviceRemoved => "the device is no longer registered",
+            WhyCode::DeviceDead => "the provider said earlier that the app is no longer on the device",
+            WhyCode::DeviceQuarantined => {
+                "the provider did not take the device's token earlier, and it has not registered since"
+            }
+            WhyCode::DeviceMoved => "the device is registered for another app or platform now",
         }
         .into()
     }

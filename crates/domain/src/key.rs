@@ -24,6 +24,8 @@ pub enum KeyKind {
     Action,
     /// A frozen template: its files.
     Template,
+    /// What collapses with what on a device: tenant, environment, the caller's collapse key.
+    Collapse,
 }
 
 impl KeyKind {
@@ -38,6 +40,7 @@ impl KeyKind {
             Self::Message => "message",
             Self::Action => "action",
             Self::Template => "template",
+            Self::Collapse => "collapse",
         }
     }
 }

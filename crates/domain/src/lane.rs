@@ -41,6 +41,10 @@ pub(crate) use named_enum;
 /// developer to look at and sends nothing.
 pub const OUTBOX: &str = "outbox";
 
+/// No provider has this name. What waits in its lanes is for devices that no provider serves, until the
+/// configuration has one that does.
+pub const UNSERVED: &str = "unserved";
+
 /// The text names no member of a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName;

@@ -9,6 +9,7 @@ pub mod breaker;
 pub mod budget;
 pub mod class;
 pub mod delivery;
+pub mod device;
 pub mod explain;
 pub mod key;
 pub mod lane;
@@ -20,6 +21,7 @@ pub mod share;
 pub mod step;
 pub mod time;
 pub mod timeline;
+pub mod wave;
 
 pub use action::{Action, Asked};
 pub use class::{Class, Order};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::named_enum;
-use crate::time::duration_ms;
+use crate::time::{UnixMs, duration_ms};
 
 named_enum!(
     /// Why an attempt ended as it did; a metric label, so nothing here is open-ended.
@@ -47,12 +47,37 @@ named_enum!(
         Panicked = "panicked",
         /// The worker's lease ran out, or it died; whether it had called is not known.
         WorkerDied = "worker_died",
+        /// The provider said that it failed; whether before or after it had taken the message is not known.
+        ProviderFailed = "provider_failed",
         /// The answer is none that we know.
         Unrecognised = "unrecognised",
         /// The lease no longer covered the call, so it was not made.
         LeaseLost = "lease_lost",
         /// The provider knows nothing of it.
         LookedUpAbsent = "looked_up_absent",
+        /// The provider does not know the token: damaged, or of the other of sandbox and production.
+        BadToken = "bad_token",
+        /// The token cannot be one of the provider's, by its form: the provider was not asked.
+        TokenMalformed = "token_malformed",
+        /// The token is another app's, project's or VAPID key's.
+        WrongApp = "wrong_app",
+        /// The provider said that the token is dead, of a time before it was registered again.
+        TokenNewer = "token_newer",
+        /// A setting of ours or at the provider is wrong (topic, project, a key that it needs): nobody's
+        /// message is at fault.
+        SetupRefused = "setup_refused",
+        /// The provider's own login at another provider is refused: in FCM the project's key for APNs or web push.
+        ThirdPartyRefused = "third_party_refused",
+        /// Our login was refused though it was made a moment ago: our clock is wrong.
+        ClockSkew = "clock_skew",
+        /// The device was removed, or its recipient was.
+        DeviceRemoved = "device_removed",
+        /// The provider said earlier that the device's token is no longer in use.
+        DeviceDead = "device_dead",
+        /// The provider did not take the device's token earlier.
+        DeviceQuarantined = "device_quarantined",
+        /// The device belongs to another app or platform now.
+        DeviceMoved = "device_moved",
     }
 );
 
@@ -103,7 +128,12 @@ pub enum Outcome {
     /// Refused for good.
     Refused { why: Why },
     /// Refused for good because the recipient is gone: suppresses the address.
-    RecipientGone { why: Why },
+    RecipientGone {
+        /// Since when, where the provider says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<UnixMs>,
+        why: Why,
+    },
     /// Definitely not accepted, worth another call.
     NotAccepted {
         #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_ms")]
@@ -118,7 +148,12 @@ pub enum Outcome {
         why: Why,
     },
     /// It may or may not have happened.
-    Unknown { why: Why },
+    Unknown {
+        /// How long the provider asked to be left alone.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_ms")]
+        retry_after: Option<Duration>,
+        why: Why,
+    },
 }
 
 named_enum!(
@@ -151,10 +186,10 @@ impl Outcome {
         match self {
             Self::Accepted { why, .. }
             | Self::Refused { why }
-            | Self::RecipientGone { why }
+            | Self::RecipientGone { why, .. }
             | Self::NotAccepted { why, .. }
             | Self::Throttled { why, .. }
-            | Self::Unknown { why } => why,
+            | Self::Unknown { why, .. } => why,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::action::{Action, Asked};
 use crate::admission::Verdict;
 use crate::class::Class;
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
+use crate::device::Undeliverable;
 use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
@@ -39,6 +40,13 @@ pub enum Event {
     Rerouted(Lane),
     /// The message cannot be made.
     Uncallable(Why),
+    /// Nothing may go to its device (any more).
+    Undeliverable(Undeliverable),
+    /// Its device has another token than at the last write: what is called next is on record before.
+    Readdressed {
+        hash: String,
+        mask: String,
+    },
     /// The message would not be the one that may have arrived already.
     Drifted,
     /// The provider was called.
@@ -146,6 +154,8 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Released => draft.released()?,
         Event::Rerouted(lane) => draft.rerouted(lane)?,
         Event::Uncallable(why) => draft.uncallable(why)?,
+        Event::Undeliverable(why) => draft.undeliverable(why)?,
+        Event::Readdressed { hash, mask } => draft.readdressed(hash, mask)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
         Event::LookedUp(looked) => draft.looked_up(looked)?,
@@ -271,6 +281,24 @@ impl Draft<'_> {
         Ok(())
     }
 
+    fn undeliverable(&mut self, why: Undeliverable) -> Result<(), Rejected> {
+        self.sending()?;
+        self.next.last = Some(Why::new(why.code()));
+        self.end(State::Suppressed);
+        Ok(())
+    }
+
+    /// The claim goes on under the new rev. Never after a call that may have arrived.
+    fn readdressed(&mut self, hash: String, mask: String) -> Result<(), Rejected> {
+        self.sending()?;
+        if self.next.this_send_may_have_arrived() {
+            return Err(self.rejected());
+        }
+        self.next.address_hash = hash;
+        self.next.address_mask = mask;
+        Ok(())
+    }
+
     fn called(&mut self, claim: ClaimMark, outcome: Outcome, took: Duration) -> Result<(), Rejected> {
         if self.sending()? != claim.fence {
             return Err(self.rejected());
@@ -301,7 +329,7 @@ impl Draft<'_> {
             Outcome::RecipientGone { .. } => self.end(State::Bounced),
             Outcome::NotAccepted { retry_after, .. } => self.not_accepted(retry_after, why.code),
             Outcome::Throttled { after, scope, .. } => self.throttled(after, scope),
-            Outcome::Unknown { .. } => self.unknown(why.code),
+            Outcome::Unknown { retry_after, .. } => self.unknown(retry_after, why.code),
         }
         Ok(())
     }
@@ -349,7 +377,7 @@ impl Draft<'_> {
         self.put_off(self.env.now.plus(wait), why);
     }
 
-    fn unknown(&mut self, why: WhyCode) {
+    fn unknown(&mut self, asked: Option<Duration>, why: WhyCode) {
         self.next.unknowns += 1;
         self.maybe_sent();
         self.facts.push(StepFact::UnknownOutcome { why });
@@ -361,7 +389,7 @@ impl Draft<'_> {
         {
             self.end(State::Parked { why: ParkWhy::MayHaveArrived });
         } else {
-            self.retry(None);
+            self.retry(asked);
         }
     }
 

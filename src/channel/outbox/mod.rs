@@ -113,6 +113,7 @@ impl OutboxChannel {
                 Outcome::Refused { why: Why::said(WhyCode::PolicyRefused, "the address asks for that (sim-permanent)") }
             }
             Simulated::Gone => Outcome::RecipientGone {
+                since: None,
                 why: Why::said(WhyCode::NoSuchRecipient, "the address asks to be one that does not exist (sim-gone)"),
             },
             Simulated::NoSuchOutcome => Outcome::Refused { why: Why::said(WhyCode::NotSupported, no_such_outcome()) },
@@ -194,7 +195,7 @@ fn not_accepted(code: WhyCode, answer: &str) -> Outcome {
 }
 
 const fn unknown(code: WhyCode) -> Outcome {
-    Outcome::Unknown { why: Why::new(code) }
+    Outcome::Unknown { retry_after: None, why: Why::new(code) }
 }
 
 fn no_such_outcome() -> String {

@@ -70,9 +70,13 @@ pub fn classify(phase: Phase, told: &Told, unsaid: &Unsaid<'_>) -> Outcome {
         Told::Lacks(what) if phase == Phase::Auth => refused_login(Why::said(WhyCode::CredentialRefused, *what)),
         Told::Lacks(what) => Outcome::Refused { why: Why::said(WhyCode::NotSupported, *what) },
         Told::Insecure(what) => not_accepted(Why::said(WhyCode::TlsFailed, *what)),
-        Told::Cut if phase == Phase::Dot => Outcome::Unknown { why: Why::new(WhyCode::CutAfter) },
-        Told::Silence if phase == Phase::Dot => Outcome::Unknown { why: Why::new(WhyCode::TimedOutAfter) },
-        Told::Garbled if phase == Phase::Dot => Outcome::Unknown { why: Why::new(WhyCode::Unrecognised) },
+        Told::Cut if phase == Phase::Dot => Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) },
+        Told::Silence if phase == Phase::Dot => {
+            Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::TimedOutAfter) }
+        }
+        Told::Garbled if phase == Phase::Dot => {
+            Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::Unrecognised) }
+        }
         Told::Cut => {
             not_accepted(Why::new(if phase == Phase::Tls { WhyCode::TlsFailed } else { WhyCode::Unreachable }))
         }
@@ -103,7 +107,7 @@ fn of_reply(phase: Phase, reply: &Reply, unsaid: &Unsaid<'_>) -> Outcome {
         4 => Outcome::NotAccepted { retry_after: None, why: said(WhyCode::TryLater) },
         5 => permanent(phase, reply, said),
         // A reply out of turn: 354 after the dot, 250 in answer to DATA.
-        _ if phase == Phase::Dot => Outcome::Unknown { why: said(WhyCode::Unrecognised) },
+        _ if phase == Phase::Dot => Outcome::Unknown { retry_after: None, why: said(WhyCode::Unrecognised) },
         _ => Outcome::NotAccepted { retry_after: None, why: said(WhyCode::Unrecognised) },
     }
 }
@@ -125,7 +129,7 @@ fn permanent(phase: Phase, reply: &Reply, said: impl Fn(WhyCode) -> Why) -> Outc
         Phase::Mail | Phase::Rcpt | Phase::Data | Phase::Body | Phase::Dot => {}
     }
     if phase == Phase::Rcpt && names_no_mailbox(reply) {
-        return Outcome::RecipientGone { why: said(WhyCode::NoSuchRecipient) };
+        return Outcome::RecipientGone { since: None, why: said(WhyCode::NoSuchRecipient) };
     }
     let code = match (reply.code, reply.detail()) {
         (_, Some((2, 3) | (3, 4))) => WhyCode::TooLarge,

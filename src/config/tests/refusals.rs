@@ -61,10 +61,10 @@ const BAD: &[(&str, &[&str])] = &[
     ("[classes.receipt]\ncaps = [\"x\"]\n", &["classes.receipt.caps: caps are not built yet"]),
     ("[quiet_hours]\n", &["quiet_hours: quiet hours are not built yet"]),
     ("[escalation]\n", &["escalation: escalation is not built yet"]),
-    ("[providers.p]\nkind = \"apns\"\n", &["providers.p.kind: providers of kind \"apns\" are not built yet"]),
+    ("[providers.p]\nkind = \"twilio\"\n", &["providers.p.kind: providers of kind \"twilio\" are not built yet"]),
     (
         "[providers.p]\nkind = \"smpt\"\n",
-        &["providers.p.kind: expected \"smtp\" or \"outbox\"; did you mean \"smtp\"?"],
+        &["providers.p.kind: expected one of smtp, apns, fcm, web_push, outbox; did you mean \"smtp\"?"],
     ),
     ("[providers.p]\nurl = \"smtp://x\"\n", &["providers.p: lacks the key \"kind\""]),
     ("[providers.p]\nkind = \"smtp\"\nfrom = \"a@b.c\"\n", &["providers.p: lacks the key \"url\""]),

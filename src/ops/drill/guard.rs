@@ -16,10 +16,11 @@ pub enum Guard {
     LapseIsUnknown,
     TimeOutIsUnknown,
     StableKey,
+    CollapseId,
 }
 
 impl Guard {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::IdempotencyKey,
         Self::Unique,
         Self::SharedRecord,
@@ -31,6 +32,7 @@ impl Guard {
         Self::LapseIsUnknown,
         Self::TimeOutIsUnknown,
         Self::StableKey,
+        Self::CollapseId,
     ];
 
     #[must_use]
@@ -47,6 +49,7 @@ impl Guard {
             Self::LapseIsUnknown => "spent and lapsed is unknown",
             Self::TimeOutIsUnknown => "a time-out is unknown",
             Self::StableKey => "one key for all attempts",
+            Self::CollapseId => "one collapse id",
         }
     }
 
@@ -65,6 +68,7 @@ impl Guard {
             Self::LapseIsUnknown => "a lapsed claim is put back, spent or not",
             Self::TimeOutIsUnknown => "silence is taken for \"not sent\"",
             Self::StableKey => "each attempt makes a key of its own",
+            Self::CollapseId => "each attempt makes a collapse id of its own",
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::intake::content_check::ContentCheck;
 use crate::ports::StoreError;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::paces::Paces;
+use crate::ports::recipients::Recipients;
 
 pub use guard::Guard;
 pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
@@ -33,6 +34,7 @@ pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
 pub struct Place {
     pub nodes: [Arc<dyn Deliveries>; 2],
     pub paces: Arc<dyn Paces>,
+    pub recipients: Arc<dyn Recipients>,
     pub content: Arc<dyn ContentCheck>,
     pub render: Arc<dyn Render>,
 }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::life::Life;
 use super::line::Line;
 use super::provider::{DrillChannel, Mailbox};
-use super::scene::Class;
+use super::scene::{Class, Way};
 use super::{Guard, Place};
 use crate::engine::{Deps, Duties, Engine, Settings};
 use crate::facts::{Fact, FactSink};
@@ -23,9 +23,10 @@ use crate::intake::answer::Answer;
 use crate::intake::caller::Caller;
 use crate::intake::json;
 use crate::intake::plan::Arrival;
+use crate::intake::stored::{Asker, Stored};
 use crate::machine::{MachineClock, MachineTasks};
 use crate::ports::clock::Dice;
-use crate::ports::policy::{OUTBOX, Policy, Provider};
+use crate::ports::policy::{OUTBOX, Policy, Provider, Route};
 
 /// Short, so that a drill is: of every class.
 pub const LEASE: Duration = Duration::from_millis(500);
@@ -56,6 +57,7 @@ pub struct Node {
 pub struct Try {
     pub key: String,
     pub class: Class,
+    pub way: Way,
     pub unique: Option<&'static str>,
 }
 
@@ -76,14 +78,17 @@ impl Node {
         let ports = IntakePorts {
             deliveries: line.clone(),
             content: scenery.place.content.clone(),
+            recipients: scenery.place.recipients.clone(),
             clock: clock.clone(),
             dice: scenery.dice.clone(),
             facts: scenery.recognised.clone(),
             policy: Arc::new(move || now.clone()),
         };
         let deps = Deps {
+            seen_token: Arc::new(|id| format!("seen {id}")),
             deliveries: line.clone(),
             paces: scenery.place.paces.clone(),
+            recipients: scenery.place.recipients.clone(),
             render: scenery.place.render.clone(),
             clock,
             dice: scenery.dice.clone(),
@@ -128,13 +133,11 @@ impl Node {
         };
         let caller = Caller { tenant: TENANT.into(), environment: ENVIRONMENT.into(), namespace, key: KEY.into() };
         let unique = asked.unique.map(|unique| format!(r#""unique":"{unique}","#)).unwrap_or_default();
-        let body = format!(
-            r#"{{"class":"{}",{unique}"to":{{"email":"ada@example.com"}},"channels":["email"],"content":{{"subject":"Order 42 has shipped","text":"It is on its way."}}}}"#,
-            asked.class.name()
-        );
+        let body = format!(r#"{{"class":"{}",{unique}{}}}"#, asked.class.name(), asked.way.message());
         let arrival = Arrival { key: asked.key.clone(), via: Hop::Http, traceparent: None };
         let node = json::parse(body.as_bytes()).ok()?;
-        let candidate = self.intake.prepare(&caller, &arrival, &node, None);
+        let candidate =
+            self.intake.prepare(Asker { caller: &caller, stored: &Stored::default() }, &arrival, &node, None);
         match self.intake.accept(&caller, vec![candidate]).await.ok()?.pop()? {
             Answer::Created(receipt) | Answer::Replayed(receipt) => receipt.id.parse().ok(),
             Answer::Remembered(_) | Answer::Mismatch { .. } | Answer::Refused(_) => None,
@@ -150,9 +153,23 @@ fn policy(provider: Provider) -> Policy {
     Policy {
         classes: Class::ALL.iter().map(|class| (class.name().to_owned(), class.config())).collect(),
         providers: [(OUTBOX.to_owned(), provider.clone()), ("drill".to_owned(), provider)].into(),
-        routes: [(ChannelKind::Email, "drill".to_owned())].into(),
+        routes: [ChannelKind::Email, ChannelKind::Apns].map(|channel| (channel, vec![Route::any("drill")])).into(),
         environments: BTreeMap::new(),
         keep_record: DAY * 15,
+    }
+}
+
+impl Way {
+    /// To whom, and what: the end of a request.
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Mail | Self::Keyed => {
+                r#""to":{"email":"ada@example.com"},"channels":["email"],"content":{"subject":"Order 42 has shipped","text":"It is on its way."}"#
+            }
+            Self::Phone => {
+                r#""to":{"devices":[{"kind":"apns","token":"00ff00ff00ff00ff"}]},"channels":["apns"],"content":{"push":{"title":"Order 42 has shipped","body":"It is on its way."}}"#
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::Guard;
 use super::life::{Life, Point};
+use super::scene::Way;
 use crate::ports::StoreError;
 use crate::ports::channel::{Call, Channel};
 use crate::ports::deliveries::Deliveries;
@@ -26,7 +27,7 @@ const REMEMBERS: Duration = Duration::from_secs(24 * 3600);
 pub struct Copy {
     pub delivery: DeliveryId,
     pub send: u32,
-    /// What the provider knows it by: Message-ID, webhook-id.
+    /// What the provider knows it by: Message-ID, webhook-id, collapse id.
     pub key: String,
     /// Hex SHA-256 of the message.
     pub hash: String,
@@ -38,7 +39,7 @@ pub struct Copy {
 pub struct Mailbox {
     /// The store as it is, whatever a node sees of it.
     pub truth: Arc<dyn Deliveries>,
-    pub remembers: bool,
+    pub way: Way,
     /// Answers the first call with silence, after it has taken the message.
     times_out: AtomicBool,
     calls: AtomicUsize,
@@ -48,10 +49,10 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    pub fn new(truth: Arc<dyn Deliveries>, remembers: bool, times_out: bool) -> Self {
+    pub fn new(truth: Arc<dyn Deliveries>, way: Way, times_out: bool) -> Self {
         Self {
             truth,
-            remembers,
+            way,
             times_out: AtomicBool::new(times_out),
             calls: AtomicUsize::new(0),
             recognised: AtomicUsize::new(0),
@@ -73,7 +74,7 @@ impl Mailbox {
     }
 
     async fn take(&self, out: &Outgoing, key: String) -> Result<(), StoreError> {
-        if self.remembers && !self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+        if self.way != Way::Mail && !self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
             self.recognised.fetch_add(1, Ordering::SeqCst);
             return Ok(());
         }
@@ -97,7 +98,11 @@ pub struct DrillChannel {
 #[async_trait]
 impl Channel for DrillChannel {
     fn repeat_guard(&self) -> RepeatGuard {
-        if self.mailbox.remembers { RepeatGuard::Key(REMEMBERS) } else { RepeatGuard::None }
+        match self.mailbox.way {
+            Way::Mail => RepeatGuard::None,
+            Way::Keyed => RepeatGuard::Key(REMEMBERS),
+            Way::Phone => RepeatGuard::Collapse,
+        }
     }
 
     fn receipts(&self) -> bool {
@@ -111,12 +116,13 @@ impl Channel for DrillChannel {
         }
         let number = self.mailbox.calls.fetch_add(1, Ordering::SeqCst);
         let key = match self.off {
-            Some(Guard::StableKey) => format!("{}-{number}", out.send_key),
+            Some(Guard::StableKey | Guard::CollapseId) => format!("{}-{number}", out.send_key),
+            _ if self.mailbox.way == Way::Phone => out.collapse_id().to_string(),
             _ => out.send_key.to_string(),
         };
         if self.mailbox.take(out, key).await.is_err() {
             // The drill's own look into the store failed; whether it counts is not known.
-            return Outcome::Unknown { why: Why::new(WhyCode::CutAfter) };
+            return Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) };
         }
         self.life.reach(Point::Taken).await;
         let why = |code| Why::new(code);
@@ -124,7 +130,7 @@ impl Channel for DrillChannel {
             (true, Some(Guard::TimeOutIsUnknown)) => {
                 Outcome::NotAccepted { retry_after: None, why: why(WhyCode::TimedOutBefore) }
             }
-            (true, _) => Outcome::Unknown { why: why(WhyCode::TimedOutAfter) },
+            (true, _) => Outcome::Unknown { retry_after: None, why: why(WhyCode::TimedOutAfter) },
             (false, _) => Outcome::Accepted { provider_ref: None, why: why(WhyCode::Ok) },
         }
     }

@@ -44,6 +44,7 @@ named!(
         Api = "api",
         Worker = "worker",
         Provider = "provider",
+        Device = "device",
     }
 );
 
@@ -81,20 +82,33 @@ pub struct Scene {
     pub class: Class,
     /// What prevents the damage, and is off in the second play.
     pub guard: Guard,
-    /// Whether the provider recognises a key that it has seen.
-    pub provider_remembers: bool,
+    pub way: Way,
+}
+
+/// Which way the message goes, and who at its end recognises a second copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By mail: nobody.
+    Mail,
+    /// To a provider that takes our key.
+    Keyed,
+    /// To a phone, on whose screen a second copy with the same collapse id replaces the first.
+    Phone,
 }
 
 const fn scene(hop: Hop, fault: Fault, class: Class, guard: Guard) -> Scene {
-    // By mail nobody recognises a second copy; who takes our key does.
-    let provider_remembers = matches!(guard, Guard::StableKey);
-    Scene { hop, fault, class, guard, provider_remembers }
+    let way = match (hop, guard) {
+        (Hop::Device, _) => Way::Phone,
+        (_, Guard::StableKey) => Way::Keyed,
+        _ => Way::Mail,
+    };
+    Scene { hop, fault, class, guard, way }
 }
 
 use Class::{RecordThenSend, SendThenRecord};
 
 /// All of them, along the path.
-pub const SCENES: [Scene; 23] = [
+pub const SCENES: [Scene; 25] = [
     scene(Hop::App, Fault::DoubleTap, SendThenRecord, Guard::IdempotencyKey),
     scene(Hop::App, Fault::DoubleTap, RecordThenSend, Guard::IdempotencyKey),
     scene(Hop::App, Fault::LostReply, SendThenRecord, Guard::IdempotencyKey),
@@ -119,6 +133,9 @@ pub const SCENES: [Scene; 23] = [
     scene(Hop::Worker, Fault::SleptAndReports, RecordThenSend, Guard::Fence),
     scene(Hop::Provider, Fault::TimedOut, SendThenRecord, Guard::StableKey),
     scene(Hop::Provider, Fault::TimedOut, RecordThenSend, Guard::TimeOutIsUnknown),
+    // At most once has its guards above; here a second copy would not show.
+    scene(Hop::Device, Fault::KilledInCall, SendThenRecord, Guard::CollapseId),
+    scene(Hop::Device, Fault::TimedOut, SendThenRecord, Guard::CollapseId),
 ];
 
 /// Hops that are not walked yet, and with what they join.

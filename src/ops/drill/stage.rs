@@ -37,7 +37,7 @@ struct Stage<'a> {
 pub async fn play(place: Place, scene: &Scene, off: Option<Guard>, seed: u64) -> Result<Played, DrillError> {
     let truth = place.nodes[1].clone();
     let times_out = scene.fault == Fault::TimedOut;
-    let mailbox = Arc::new(Mailbox::new(truth.clone(), scene.provider_remembers, times_out));
+    let mailbox = Arc::new(Mailbox::new(truth.clone(), scene.way, times_out));
     let dice = Arc::new(SeededDice::new(seed ^ ((scene.fault as u64) << 32) ^ ((scene.class as u64) << 48)));
     let recognised = Arc::new(Recognised::default());
     let scenery = Scenery { place, mailbox: mailbox.clone(), off, dice: dice.clone(), recognised: recognised.clone() };
@@ -112,7 +112,7 @@ impl Stage<'_> {
         let fresh = self.scene.fault == Fault::FreshKeys || self.off == Some(Guard::IdempotencyKey);
         let key = if fresh { format!("order-42-{number}-{:016x}", self.dice.roll()) } else { "order-42".into() };
         let unique = self.scene.fault == Fault::FreshKeys && self.off != Some(Guard::Unique);
-        Try { key, class: self.scene.class, unique: unique.then_some("order-42/shipped") }
+        Try { key, class: self.scene.class, way: self.scene.way, unique: unique.then_some("order-42/shipped") }
     }
 
     /// Two or three more than the first.

@@ -51,6 +51,30 @@ impl Names {
         self.record(b'd', &id.0)
     }
 
+    /// A recipient, by a digest of its owner's and its own names.
+    #[must_use]
+    pub fn recipient(&self, digest: &[u8; 16]) -> Vec<u8> {
+        self.by_digest(b"rcp", digest)
+    }
+
+    /// Who has a token, by a digest of owner, kind, app and token.
+    #[must_use]
+    pub fn token(&self, digest: &[u8; 16]) -> Vec<u8> {
+        self.by_digest(b"tok", digest)
+    }
+
+    /// The list of an owner's dead tokens in a shard: its order, and what was heard.
+    #[must_use]
+    pub fn dead(&self, shard: u16, owner: &[u8; 16]) -> Vec<Vec<u8>> {
+        let key = |name: &[u8]| self.in_shard(shard, &[name, owner].concat());
+        vec![key(b"dead"), key(b"said")]
+    }
+
+    fn by_digest(&self, family: &[u8], digest: &[u8; 16]) -> Vec<u8> {
+        let shard = u16::from_be_bytes([digest[0], digest[1]]) % self.shards;
+        self.in_shard(shard, &[family, digest].concat())
+    }
+
     /// Where workers are told that something may be due.
     #[must_use]
     pub fn wake_channel(&self) -> String {

@@ -62,4 +62,8 @@ scripts! {
     present new: ;
     share finishing: ;
     outbox new again 2: ;
+    recipient new: ;
+    token new again 2: ;
+    dead new: ;
+    kept new: ;
 }

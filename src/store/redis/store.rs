@@ -84,7 +84,7 @@ pub struct RedisStore {
     pub(super) this: Weak<Self>,
     pub(super) watch: Arc<dyn StoreWatch>,
     /// Drawn anew by every node.
-    mark: u64,
+    pub(super) mark: u64,
     /// The two clocks were found too far apart, and that was told.
     skewed: AtomicBool,
     /// Says that this node is there, until it leaves.

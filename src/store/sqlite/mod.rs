@@ -1,7 +1,7 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! `outbox`, `hold`, `recipients`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
 //! commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
@@ -17,6 +17,7 @@ mod outbox;
 mod purge;
 mod read;
 mod reader;
+mod recipients;
 mod rows;
 mod schema;
 mod search;

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -189,6 +189,44 @@ CREATE INDEX outbox_by_owner ON outbox (owner);
 CREATE INDEX outbox_by_recipient ON outbox (owner, recipient);
 ";
 
+/// Stored recipients; layout 2 had none.
+const RECIPIENTS: &str = "
+CREATE TABLE profiles (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  recipient TEXT NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX profile_names ON profiles (owner, recipient);
+
+CREATE TABLE devices (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  recipient TEXT NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  app TEXT,
+  -- Keyed hash of the current one.
+  token TEXT NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX device_names ON devices (owner, recipient, id);
+CREATE INDEX device_tokens ON devices (owner, token);
+
+CREATE TABLE dead_tokens (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  -- The moment in 15 digits, then the id: the order of the list.
+  place TEXT NOT NULL,
+  heard_at INTEGER NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX dead_names ON dead_tokens (owner, id);
+CREATE INDEX dead_places ON dead_tokens (owner, place);
+CREATE INDEX dead_ages ON dead_tokens (heard_at);
+";
+
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "BEGIN IMMEDIATE;
 ALTER TABLE deliveries ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;
@@ -215,7 +253,7 @@ pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// Whatever SQLite says.
 pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {marks} COMMIT;"))
+    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {marks} COMMIT;"))
 }
 
 /// Makes a database in an empty file. It may be moved afterwards: nothing of it stands elsewhere.
@@ -250,6 +288,10 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
     }
     if found < 2 {
         conn.execute_batch(TO_2).map_err(io)?;
+    }
+    if found < 3 {
+        let to_3 = format!("BEGIN IMMEDIATE; {RECIPIENTS} PRAGMA user_version = 3; COMMIT;");
+        conn.execute_batch(&to_3).map_err(io)?;
     }
     tune(conn).map_err(io)
 }

@@ -147,6 +147,29 @@ statements! {
         ORDER BY seq DESC LIMIT ?3";
     CLEAR_OUTBOX = "DELETE FROM outbox WHERE owner = ?1";
     CLEAR_OUTBOX_TO = "DELETE FROM outbox WHERE owner = ?1 AND recipient = ?2";
+
+    // Recipients, devices, what was heard of tokens.
+    PUT_PROFILE = "INSERT INTO profiles (owner, recipient, body) VALUES (?1, ?2, ?3)
+        ON CONFLICT (owner, recipient) DO UPDATE SET body = excluded.body";
+    PROFILE = "SELECT body FROM profiles WHERE owner = ?1 AND recipient = ?2";
+    DROP_PROFILE = "DELETE FROM profiles WHERE owner = ?1 AND recipient = ?2";
+    PUT_DEVICE = "INSERT INTO devices (owner, recipient, id, kind, app, token, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        ON CONFLICT (owner, recipient, id) DO UPDATE SET kind = excluded.kind, app = excluded.app,
+            token = excluded.token, body = excluded.body";
+    TAKE_TOKEN = "DELETE FROM devices WHERE owner = ?1 AND token = ?2 AND kind = ?3 AND app IS ?4
+        AND (recipient, id) <> (?5, ?6)";
+    DEVICE = "SELECT body FROM devices WHERE owner = ?1 AND recipient = ?2 AND id = ?3";
+    DEVICES = "SELECT body FROM devices WHERE owner = ?1 AND recipient = ?2 ORDER BY id";
+    COUNT_DEVICES = "SELECT count(*) FROM devices WHERE owner = ?1 AND recipient = ?2";
+    DROP_DEVICE = "DELETE FROM devices WHERE owner = ?1 AND recipient = ?2 AND id = ?3";
+    DROP_DEVICES = "DELETE FROM devices WHERE owner = ?1 AND recipient = ?2";
+    PUT_DEAD = "INSERT INTO dead_tokens (owner, id, place, heard_at, body) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (owner, id) DO UPDATE SET place = excluded.place, heard_at = excluded.heard_at,
+            body = excluded.body WHERE excluded.place > place";
+    DEAD = "SELECT place, body FROM dead_tokens WHERE owner = ?1 AND place > ?2 ORDER BY place LIMIT ?3";
+    DROP_DEAD = "DELETE FROM dead_tokens WHERE owner = ?1 AND place = ?2";
+    DROP_OLD_DEAD = "DELETE FROM dead_tokens WHERE seq IN
+        (SELECT seq FROM dead_tokens WHERE heard_at < ?1 ORDER BY heard_at LIMIT ?2)";
 }
 
 /// At opening: claims of the process before are known dead, because its lock is gone.

@@ -22,6 +22,9 @@ use crate::ports::deliveries::{
 use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
 use crate::ports::paces::{Paces, ShareAsk};
+use crate::ports::recipients::{
+    DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
+};
 use crate::store::due::DueSignal;
 
 /// How operations reach the core. The time they are told is the store's own.
@@ -241,5 +244,53 @@ impl<S: Shell> OutboxMessages for Store<S> {
     async fn clear(&self, owner: &Owner, to: Option<&str>) -> Result<u64> {
         let (owner, to) = (owner.clone(), to.map(str::to_owned));
         self.shell.write(OnDisk, move |core, _| core.clear_messages(&owner, to.as_deref())).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Recipients for Store<S> {
+    async fn put_profile(&self, owner: &Owner, recipient: &str, profile: &Profile) -> Result<()> {
+        let (owner, recipient, profile) = (owner.clone(), recipient.to_owned(), profile.clone());
+        self.shell.write(OnDisk, move |core, _| core.put_profile(&owner, &recipient, &profile)).await
+    }
+
+    async fn recipient(&self, owner: &Owner, recipient: &str) -> Result<Option<Recipient>> {
+        let (owner, recipient) = (owner.clone(), recipient.to_owned());
+        self.shell.read(move |reads, _| reads.recipient(&owner, &recipient)).await
+    }
+
+    async fn remove_recipient(&self, owner: &Owner, recipient: &str) -> Result<bool> {
+        let (owner, recipient) = (owner.clone(), recipient.to_owned());
+        self.shell.write(OnDisk, move |core, _| core.remove_recipient(&owner, &recipient)).await
+    }
+
+    async fn register(&self, owner: &Owner, recipient: &str, device: &NewDevice, now: UnixMs) -> Result<Registered> {
+        let (owner, recipient, device) = (owner.clone(), recipient.to_owned(), device.clone());
+        self.shell.write(OnDisk, move |core, _| core.register(&owner, &recipient, &device, now)).await
+    }
+
+    async fn remove_device(&self, owner: &Owner, of: &DeviceRef) -> Result<bool> {
+        let (owner, of) = (owner.clone(), of.clone());
+        self.shell.write(OnDisk, move |core, _| core.remove_device(&owner, &of)).await
+    }
+
+    async fn device(&self, owner: &Owner, of: &DeviceRef) -> Result<Option<Device>> {
+        let (owner, of) = (owner.clone(), of.clone());
+        self.shell.read(move |reads, _| reads.device(&owner, &of)).await
+    }
+
+    async fn bury(&self, owner: &Owner, word: &DeadToken) -> Result<bool> {
+        let (owner, word) = (owner.clone(), word.clone());
+        self.shell.write(OnDisk, move |core, now| core.bury_token(&owner, &word, now)).await
+    }
+
+    async fn exhume(&self, owner: &Owner, word: &DeadToken) -> Result<()> {
+        let (owner, word) = (owner.clone(), word.clone());
+        self.shell.write(OnDisk, move |core, _| core.exhume_token(&owner, &word)).await
+    }
+
+    async fn dead(&self, owner: &Owner, since: UnixMs, after: Option<&str>, limit: u16) -> Result<DeadPage> {
+        let (owner, after) = (owner.clone(), after.map(str::to_owned));
+        self.shell.read(move |reads, _| reads.dead(&owner, since, after.as_deref(), limit)).await
     }
 }

@@ -17,6 +17,7 @@ use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::{Deliveries, Owner};
+use crate::ports::recipients::{Profile, Recipient, Recipients};
 
 struct StoppedClock;
 
@@ -223,6 +224,7 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     let delivery = r#"{"lease_ms":7000,"spent":true}"#;
     conn.execute_batch(&format!(
         "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
+         DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;
          INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
          VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
     ))
@@ -234,6 +236,10 @@ async fn a_store_of_the_first_layout_is_carried_over() {
         Ok(core.conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)))?)
     };
     assert_eq!(store.shell.write(Answered::OnDisk, carried).await.unwrap(), (7_000, true));
+    // What layout 2 did not have is there and works.
+    let owner = Owner { tenant: "t".into(), environment: "live".into() };
+    store.put_profile(&owner, "ann", &Profile::default()).await.unwrap();
+    assert_eq!(store.recipient(&owner, "ann").await.unwrap(), Some(Recipient::default()));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod serving;
 mod settings;
 mod starting;
 mod usage;
+mod vapid;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -11,6 +11,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Durability, Link, LinkSettings};
@@ -51,9 +52,9 @@ impl Clock for ManualClock {
 }
 
 /// All ports of one store.
-pub trait Ports: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages {}
+pub trait Ports: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients {}
 
-impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages> Ports for S {}
+impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients> Ports for S {}
 
 pub struct Harness {
     pub store: Arc<dyn Ports>,

@@ -10,6 +10,7 @@ mod holds;
 mod installation;
 pub(crate) mod outbox_messages;
 mod paces;
+pub(crate) mod recipients;
 
 /// Runs each named test on a fresh one of every store. A further store is one more module here.
 macro_rules! on_every_store {

@@ -49,7 +49,7 @@ fn with_all_guards_on_everybody_gets_one_copy_whatever_goes_wrong() {
         assert_eq!((&row["with"]["received"], &row["with"]["broken"]), (&1.into(), &Value::Array(Vec::new())), "{row}");
     }
     let hops: BTreeSet<&str> = rows(whole()).iter().map(|row| row["hop"].as_str().unwrap()).collect();
-    assert_eq!(hops, BTreeSet::from(["api", "app", "balancer", "provider", "worker"]));
+    assert_eq!(hops, BTreeSet::from(["api", "app", "balancer", "device", "provider", "worker"]));
 }
 
 #[test]
@@ -64,6 +64,14 @@ fn without_a_guard_the_damage_shows_that_it_prevents() {
         let row = rows(whole()).iter().find(of).unwrap_or_else(|| panic!("{guard}, {fault}, {class}"));
         (row["without"]["received"].as_u64().unwrap(), row["without"]["broken"].to_string())
     };
+    let on_the_phone = rows(whole()).iter().filter(|row| row["hop"] == "device");
+    let shown: Vec<_> = on_the_phone
+        .map(|row| (row["guard"].as_str().unwrap(), row["with"]["calls"].clone(), row["without"]["received"].clone()))
+        .collect();
+    assert_eq!(
+        shown,
+        [("one collapse id", 2, 2); 2].map(|(guard, calls, received)| (guard, calls.into(), received.into()))
+    );
     let (alo, amo) = ("send_then_record", "record_then_send");
     for (guard, fault, class, received, promise) in [
         ("the record is the key table", "the proxy repeats it to another node", alo, 2, "P2"),
@@ -166,7 +174,7 @@ fn without_a_redis_it_says_how_to_get_one() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
     let wrong = belfry(&["--hop", "queue"]).output().unwrap();
     let err = String::from_utf8(wrong.stderr).unwrap();
-    assert!(wrong.status.code() == Some(2) && err.contains("app, balancer, api, worker, provider"), "{err}");
+    assert!(wrong.status.code() == Some(2) && err.contains("app, balancer, api, worker, provider, device"), "{err}");
 }
 
 /// The guards' switches are in `src/ops/drill`; the only file that names it is the command's own.

@@ -19,7 +19,7 @@ fn mail(class: &str) -> Value {
 }
 
 fn unknown() -> Outcome {
-    Outcome::Unknown { why: Why::new(WhyCode::TimedOutAfter) }
+    Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::TimedOutAfter) }
 }
 
 async fn act(bed: &Bed, delivery: &str, verb: &str, key: &str, body: Value) -> Told {

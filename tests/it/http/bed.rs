@@ -12,6 +12,7 @@ use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
@@ -124,6 +125,7 @@ impl Bed {
         let ports = IntakePorts {
             deliveries: plan.deliveries.clone().unwrap_or_else(|| store.clone()),
             content: Arc::new(Content::built_in().unwrap()),
+            recipients: store.clone(),
             clock: clock.clone(),
             dice: Arc::new(MachineDice),
             facts: facts.clone(),
@@ -134,6 +136,7 @@ impl Bed {
             deliveries: ports.deliveries,
             api_keys: store.clone(),
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
+            registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,

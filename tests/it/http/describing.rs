@@ -42,6 +42,7 @@ fn requests_are_described_with_the_members_that_are_read() {
         ("NewNotification", submission::TOP),
         ("Recipient", recipient::TO),
         ("Device", recipient::DEVICE),
+        ("Profile", recipient::PROFILE),
         ("Content", inline::CONTENT),
         ("Attachment", inline::ATTACHMENT),
         ("Push", inline::PUSH),

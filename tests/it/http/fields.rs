@@ -209,7 +209,8 @@ async fn push_holds_strings_under_names_of_its_own() {
             vec!["/content/push/data/from", "/content/push/data/google.x"],
         ),
         (json!({"title": "T", "badge": -1}), vec!["/content/push/badge"]),
-        (json!({"title": "T", "sound": "x"}), vec!["/content/push/sound"]),
+        (json!({"title": "T", "colour": "red"}), vec!["/content/push/colour"]),
+        (json!({"title": "a\u{1}b"}), vec!["/content/push/title"]),
     ] {
         body["content"]["push"] = push;
         assert_eq!(wrong(&bed, &body).await, pointers);

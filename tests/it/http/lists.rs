@@ -122,8 +122,8 @@ async fn case_50_accepted_is_called_accepted_by_the_provider() {
 #[tokio::test]
 async fn case_92_every_intent_ends_once_and_is_listed() {
     let bed = Bed::new().await;
-    let unknown = || Outcome::Unknown { why: Why::new(WhyCode::CutAfter) };
-    let gone = || Outcome::RecipientGone { why: Why::new(WhyCode::NoSuchRecipient) };
+    let unknown = || Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) };
+    let gone = || Outcome::RecipientGone { since: None, why: Why::new(WhyCode::NoSuchRecipient) };
     let mut marketing = mail("ann@example.com");
     marketing["class"] = json!("marketing");
     let mut expected = BTreeSet::new();

@@ -14,5 +14,6 @@ mod finding;
 mod listening;
 mod lists;
 mod outbox;
+mod recipients;
 mod restored;
 mod seen;

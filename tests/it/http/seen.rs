@@ -25,7 +25,7 @@ async fn sent(bed: &Bed, key: &str) -> (String, String, String) {
         delivery: delivery.parse::<DeliveryId>().unwrap(),
         send_key: "00".into(),
         to: format!("{key}@example.com"),
-        message: Rendered::Push { payload: "{}".into() },
+        message: Rendered::Push { payload: "{}".into(), settings: belfry::ports::message::PushSettings::default() },
         collapse: None,
     };
     bed.store.add(message, 1000).await.unwrap();

@@ -146,6 +146,7 @@ fn outgoing(intent: &str, address: &str) -> Outgoing {
         address: Address(address.to_owned()),
         message: Rendered::Sms { text: "hello".to_owned() },
         collapse: None,
+        seen_token: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use belfry::ports::deliveries::Accepted;
@@ -17,11 +17,14 @@ use super::Server;
 use crate::contract::fixture::{acme, ask, intent};
 use crate::contract::harness::{Harness, ManualClock};
 use crate::contract::outbox_messages::message;
+use crate::contract::recipients::{device, token};
 
 /// Stands before a server, and swallows the next answer together with its connection when it is told to.
 struct Wire {
     address: String,
     cut_next: Arc<AtomicBool>,
+    /// After so many answers so many more are cut.
+    cut_later: Arc<Mutex<(usize, usize)>>,
 }
 
 impl Wire {
@@ -29,7 +32,8 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (to, cut_next) = (server.address(), Arc::new(AtomicBool::new(false)));
-        let cut = cut_next.clone();
+        let cut_later = Arc::new(Mutex::new((0, 0)));
+        let cut = (cut_next.clone(), cut_later.clone());
         // Ends with the process: it waits for whoever connects.
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
@@ -37,10 +41,36 @@ impl Wire {
                 let (near_end, far_end) = (near.try_clone().unwrap(), far.try_clone().unwrap());
                 thread::spawn(move || pass(near, far, || false));
                 let cut = cut.clone();
-                thread::spawn(move || pass(far_end, near_end, || cut.swap(false, Ordering::SeqCst)));
+                thread::spawn(move || {
+                    pass(far_end, near_end, || cut.0.swap(false, Ordering::SeqCst) || is_its_turn(&cut.1))
+                });
             }
         });
-        Self { address, cut_next }
+        Self { address, cut_next, cut_later }
+    }
+
+    fn cut_after(&self, answers: usize, cuts: usize) {
+        *self.cut_later.lock().unwrap() = (answers, cuts);
+    }
+
+    /// Cuts nothing any more. Whether something was.
+    fn mend(&self, cuts: usize) -> bool {
+        std::mem::take(&mut *self.cut_later.lock().unwrap()).1 < cuts
+    }
+}
+
+fn is_its_turn(later: &Mutex<(usize, usize)>) -> bool {
+    let mut later = later.lock().unwrap();
+    match *later {
+        (_, 0) => false,
+        (0, cuts) => {
+            *later = (0, cuts - 1);
+            true
+        }
+        (answers, cuts) => {
+            *later = (answers - 1, cuts);
+            false
+        }
     }
 }
 
@@ -118,4 +148,58 @@ async fn a_message_in_the_outbox_whose_answer_is_cut_is_kept_once() {
     let kept: Vec<u64> =
         OutboxMessages::list(&*store, &acme(), None, None, 10).await.unwrap().iter().map(|one| one.seq).collect();
     assert_eq!(kept, [third, second, first]);
+}
+
+/// Answers of a registration in which a token moves and another is left: the device as it is, the token that it
+/// leaves, the device as it is to be, the token that it takes, the device that had it, that this is gone, and the wait
+/// for all of it.
+const STEPS: usize = 7;
+
+/// Registers a token that another device has and an earlier one of its own gives way to, with one answer after the
+/// other lost; where `cuts` is more than the link tries, the call fails half way, as by a crash.
+async fn registered_through(cuts: usize) -> Vec<bool> {
+    let server = Server::plain();
+    let (h, _, wire) = over(&server);
+    let mut failed = Vec::new();
+    for answers in 0.. {
+        let names = [format!("ann{answers}"), format!("bob{answers}")];
+        let named = format!("a{answers}");
+        h.register(&names[0], device("phone", &named)).await;
+        h.register(&names[1], device("pad", &format!("b{answers}"))).await;
+        wire.cut_after(answers, cuts);
+        let new = device("pad", &named);
+        let done = h.store.register(&acme(), &names[1], &new, h.now()).await;
+        if !wire.mend(cuts) {
+            assert!(done.is_ok());
+            return failed;
+        }
+        failed.push(done.is_err());
+        if done.is_err() {
+            // The same once more finishes it.
+            h.register(&names[1], new).await;
+        }
+        let find = async |name: &str| h.store.recipient(&acme(), name).await.unwrap();
+        assert_eq!(find(&names[0]).await, None, "after {answers} answers");
+        let kept = find(&names[1]).await.unwrap().devices.remove(0);
+        let earlier: Vec<_> = kept.earlier.iter().map(|one| one.hash.clone()).collect();
+        assert_eq!((kept.token, earlier), (token(&named), vec![format!("hash b{answers}")]));
+        // And whoever comes next finds it where it is.
+        h.register(&names[0], device("phone", &named)).await;
+        assert_eq!(find(&names[1]).await, None);
+    }
+    failed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_whose_answers_are_cut_one_by_one_is_made_all_the_same() {
+    let failed = registered_through(1).await;
+    assert!(failed.len() >= STEPS, "every step of it was cut: {failed:?}");
+    assert!(failed.iter().all(|failed| !failed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_that_ends_half_way_is_finished_by_the_same_once_more() {
+    let failed = registered_through(usize::MAX).await;
+    // What the link asks for itself now and then is cut as well, and is nothing of the registration's.
+    assert!(failed.iter().filter(|failed| **failed).count() >= STEPS, "{failed:?}");
 }

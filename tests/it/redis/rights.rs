@@ -6,16 +6,19 @@ use std::time::Duration;
 use belfry::machine::MachineClock;
 use belfry::ports::deliveries::PurgeAsk;
 use belfry::ports::paces::ShareAsk;
+use belfry::ports::recipients::Profile;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Durability, Link, Need};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
-use belfry_domain::State;
+use belfry_domain::device::TokenFault;
+use belfry_domain::{State, UnixMs};
 
 use super::calls::{Calls, settings};
 use super::server::{Options, PATIENCE, Server};
-use crate::contract::fixture::intent;
+use crate::contract::fixture::{acme, intent};
 use crate::contract::harness::{Harness, ManualClock};
+use crate::contract::recipients::{device, of, word};
 use crate::peers::until::until;
 
 /// What docs/configuration.md asks for, and no more.
@@ -46,6 +49,21 @@ async fn the_documented_permissions_are_enough() {
     h.store.shares("n", 1, vec![ShareAsk { pace: "main".into(), parts: 1, using: 0 }]).await.unwrap();
     h.store.purge(PurgeAsk { now: h.now(), keep_record: Duration::ZERO, limit: 1 }).await.unwrap();
     h.store.release(h.store.hold(h.now()).await.unwrap()).await.unwrap();
+    keeps_recipients(&h).await;
+}
+
+async fn keeps_recipients(h: &Harness) {
+    h.store.put_profile(&acme(), "ann", &Profile::default()).await.unwrap();
+    for recipient in ["ann", "bob"] {
+        h.register(recipient, device("phone", "a")).await;
+    }
+    h.register("bob", device("phone", "b")).await;
+    let word = word(&of("bob", "phone"), "b", TokenFault::Unregistered, h.now());
+    assert!(h.store.bury(&acme(), &word).await.unwrap());
+    assert_eq!(h.store.dead(&acme(), UnixMs(0), None, 10).await.unwrap().tokens, std::slice::from_ref(&word));
+    h.store.exhume(&acme(), &word).await.unwrap();
+    assert!(h.store.remove_device(&acme(), &of("bob", "phone")).await.unwrap());
+    assert!(h.store.remove_recipient(&acme(), "ann").await.unwrap());
 }
 
 /// Whoever leaves must not come back by itself while it drains: others would leave it its shards.

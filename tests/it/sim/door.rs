@@ -11,8 +11,10 @@ use belfry::intake::content_check::{ContentCheck, Slot};
 use belfry::intake::fields::FieldProblem;
 use belfry::intake::json;
 use belfry::intake::plan::Arrival;
+use belfry::intake::stored::{Asker, Stored};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::policy::Policy;
+use belfry::ports::recipients::Recipients;
 use belfry_domain::notification::TemplateRef;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{ChannelKind, NotificationId};
@@ -40,6 +42,7 @@ pub struct Door {
     pub node: NodeId,
     pub shell: Arc<NodeShell>,
     pub store: Arc<dyn Deliveries>,
+    pub recipients: Arc<dyn Recipients>,
     pub policy: Arc<Policy>,
     pub bug: Option<Bug>,
 }
@@ -73,6 +76,7 @@ impl Door {
         let ports = IntakePorts {
             deliveries: self.store.clone(),
             content: Arc::new(Frozen),
+            recipients: self.recipients.clone(),
             clock: self.shell.clone(),
             dice: self.shell.clone(),
             facts: self.shell.clone(),
@@ -98,7 +102,7 @@ impl Door {
         let intake = Intake::new(ports, &[7; 32]);
         let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };
         let node = json::parse(body.as_bytes()).expect("the simulation writes JSON");
-        let candidate = intake.prepare(&caller, &arrival, &node, None);
+        let candidate = intake.prepare(Asker { caller: &caller, stored: &Stored::default() }, &arrival, &node, None);
         match intake.accept(&caller, vec![candidate]).await.ok()?.pop()? {
             Answer::Created(receipt) | Answer::Replayed(receipt) => Some(receipt.id.parse().expect("an id")),
             other => panic!("the simulation asks for nothing odd: {other:?}"),

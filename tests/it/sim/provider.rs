@@ -99,12 +99,14 @@ impl ScriptedProvider {
             std::panic::resume_unwind(Box::new("scripted"));
         }
         let outcome = if !had_effect || (trouble && sim.chance(15)) {
-            Outcome::Unknown { why: Why::new(WhyCode::TimedOutAfter) }
+            Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::TimedOutAfter) }
         } else {
             Outcome::Accepted { provider_ref: None, why: Why::new(WhyCode::Ok) }
         };
         match (self.bug, outcome) {
-            (Some(Bug::TimeoutIsNotSent), Outcome::Unknown { why }) => Outcome::NotAccepted { retry_after: None, why },
+            (Some(Bug::TimeoutIsNotSent), Outcome::Unknown { why, .. }) => {
+                Outcome::NotAccepted { retry_after: None, why }
+            }
             (_, outcome) => outcome,
         }
     }

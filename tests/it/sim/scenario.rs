@@ -8,7 +8,7 @@ use std::time::Duration;
 use belfry::engine::{Deps, Engine, Settings};
 use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
-use belfry::ports::policy::{OUTBOX, Policy, Provider};
+use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
@@ -161,7 +161,9 @@ impl Run {
         let deps = Deps {
             deliveries: line.clone(),
             paces: line,
+            recipients: self.store.clone(),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
+            seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
             dice: shell.clone(),
             tasks: shell.clone(),
@@ -202,7 +204,9 @@ impl Run {
                 ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()), None)),
             ]
             .into(),
-            routes: [(ChannelKind::Email, "mail".into()), (ChannelKind::Sms, "texts".into())].into(),
+            routes: [(ChannelKind::Email, "mail"), (ChannelKind::Sms, "texts")]
+                .map(|(kind, name)| (kind, vec![Route::any(name)]))
+                .into(),
             environments: BTreeMap::new(),
             keep_record: Duration::from_secs(15 * 24 * 3600),
         })
@@ -257,6 +261,7 @@ impl CallerView {
             node,
             shell: self.world.node(node),
             store: Arc::new(line),
+            recipients: self.store.clone(),
             policy: self.policy.clone(),
             bug: self.bug,
         };

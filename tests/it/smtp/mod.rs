@@ -66,6 +66,7 @@ pub fn outgoing_of(key: &str, mail: EmailMessage, address: &str) -> Outgoing {
         address: Address(address.to_owned()),
         message: Rendered::Email(Box::new(mail)),
         collapse: None,
+        seen_token: None,
     }
 }
 

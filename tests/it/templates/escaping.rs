@@ -60,7 +60,12 @@ fn case_22_push_and_inbox_are_escaped_once_as_json() {
     for channel in [ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::Inbox] {
         let message = render(&content, &inputs, channel).unwrap();
         let read: serde_json::Value = serde_json::from_str(words(&message)).unwrap();
-        let expected = serde_json::json!({"title": NAME, "body": format!("Hi {NAME}"), "data": {"n": NAME}});
+        let shown = serde_json::json!({"title": NAME, "body": format!("Hi {NAME}")});
+        let expected = match channel {
+            ChannelKind::Apns => serde_json::json!({"aps": {"alert": shown}, "n": NAME}),
+            ChannelKind::Fcm => serde_json::json!({"notification": shown, "data": {"n": NAME}}),
+            _ => serde_json::json!({"title": NAME, "body": format!("Hi {NAME}"), "data": {"n": NAME}}),
+        };
         assert_eq!(read, expected);
     }
 }
@@ -85,7 +90,7 @@ fn case_110_push_bytes_are_utf8() {
         ..Inline::default()
     };
     let payload = render(&content, &inline(escaped), ChannelKind::Fcm).unwrap();
-    assert_eq!(words(&payload), "{\"title\":\"你好\",\"body\":\"😀 a\\u0001b\"}");
+    assert_eq!(words(&payload), "{\"notification\":{\"title\":\"你好\",\"body\":\"😀 a\\u0001b\"}}");
 }
 
 #[test]
@@ -194,8 +199,8 @@ proptest! {
             prop_assert_eq!(html.matches('"').count(), 2);
             let payload = render(content, &inputs, ChannelKind::Apns).unwrap();
             let read: serde_json::Value = serde_json::from_str(words(&payload)).unwrap();
-            prop_assert_eq!(read["title"].as_str(), Some(name.as_str()));
-            prop_assert_eq!(read["data"]["n"].as_str(), Some(name.as_str()));
+            prop_assert_eq!(read["aps"]["alert"]["title"].as_str(), Some(name.as_str()));
+            prop_assert_eq!(read["n"].as_str(), Some(name.as_str()));
             Ok(())
         })?;
     }

@@ -76,10 +76,9 @@ fn sizes() {
         ("t/push.json", "{\"title\": \"{{ text * 30 }}\"}"),
         ("t/sample.json", &format!("{{\"text\": \"{}\"}}", "å".repeat(161))),
     ]);
-    assert_eq!(
-        brief(&findings),
-        [("push.json", 0, "too_large", Level::Error), ("sms.txt", 0, "sms_parts", Level::Info)]
-    );
+    // For each platform: they differ in what they take.
+    let large = ("push.json", 0, "too_large", Level::Error);
+    assert_eq!(brief(&findings), [large, large, large, ("sms.txt", 0, "sms_parts", Level::Info)]);
 }
 
 #[test]

@@ -135,8 +135,8 @@ fn work_and_size_are_bounded() {
     let inputs = filled(&content, "t", None, &format!(r#"{{"x": "{}"}}"#, "é".repeat(2_040)));
     assert_eq!(render(&content, &inputs, ChannelKind::Apns).unwrap_err().fault, RenderFault::TooLarge);
     assert_eq!(render(&content, &inputs, ChannelKind::Email).unwrap_err().fault, RenderFault::TooLarge);
-    let inputs = filled(&content, "t", None, &format!(r#"{{"x": "{}"}}"#, "é".repeat(1_990)));
-    assert_eq!(words(&render(&content, &inputs, ChannelKind::Apns).unwrap()).len(), 22 + 2 * 1_990);
+    let inputs = filled(&content, "t", None, &format!(r#"{{"x": "{}"}}"#, "é".repeat(1_970)));
+    assert_eq!(words(&render(&content, &inputs, ChannelKind::Apns).unwrap()).len(), 40 + 2 * 1_970);
 }
 
 #[test]

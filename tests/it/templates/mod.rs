@@ -25,7 +25,8 @@ pub fn mailbox(name: Option<&str>, email: &str) -> Mailbox {
 
 /// Somebody who can be reached on every channel.
 pub fn to() -> To {
-    let device = |kind, token: &str| Device { kind, token: Address(token.to_owned()), app: None, environment: None };
+    let device =
+        |kind, token: &str| Device { kind, token: Address(token.to_owned()), app: None, environment: None, id: None };
     To {
         recipient: Some("user-7".to_owned()),
         email: Some(mailbox(Some("Ada"), "ada@example.test")),
@@ -82,7 +83,7 @@ pub fn words(message: &Rendered) -> &str {
     match message {
         Rendered::Email(mail) => &mail.text,
         Rendered::Sms { text } | Rendered::Chat { text } => text,
-        Rendered::Push { payload } | Rendered::Inbox { payload } => payload,
+        Rendered::Push { payload, .. } | Rendered::Inbox { payload } => payload,
         Rendered::Webhook { body } => body,
     }
 }

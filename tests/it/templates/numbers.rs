@@ -28,7 +28,10 @@ fn case_68_numbers_print_as_written_in_every_part() {
         ("subject.txt", "{{ n }}"),
         ("text.txt", "{{ list|join(' ') }} {{ 'n=' ~ n }}"),
         ("html.html", "<b>{{ n }}</b>"),
-        ("push.json", "{\"title\": \"{{ n }}\", \"body\": \"\", \"badge\": {{ n }}, \"data\": {{ list|tojson }} }"),
+        (
+            "push.json",
+            "{\"title\": \"{{ n }}\", \"body\": \"\", \"apns\": {\"badge\": {{ n }}, \"list\": {{ list|tojson }} } }",
+        ),
     ]);
     for number in NUMBERS {
         let inputs = filled(&content, "t", None, &format!("{{\"n\": {number}, \"list\": [{number}, {number}]}}"));
@@ -37,8 +40,9 @@ fn case_68_numbers_print_as_written_in_every_part() {
         assert_eq!(mail.text, format!("{number} {number} n={number}\n"));
         assert_eq!(mail.html.unwrap(), format!("<b>{number}</b>\n"));
         let payload = render(&content, &inputs, ChannelKind::Apns).unwrap();
-        let expected =
-            format!("{{\"title\":\"{number}\",\"body\":\"\",\"badge\":{number},\"data\":[{number},{number}]}}");
+        let expected = format!(
+            "{{\"aps\":{{\"alert\":{{\"title\":\"{number}\",\"body\":\"\"}}}},\"badge\":{number},\"list\":[{number},{number}]}}"
+        );
         assert_eq!(words(&payload), expected);
         let body = render(&content, &inputs, ChannelKind::Webhook).unwrap();
         assert!(words(&body).contains(&format!("[{number}, {number}]")));

@@ -60,8 +60,9 @@ fn modules(file: &File) -> Vec<String> {
         .collect()
 }
 
-/// The path in `#[path = "….rs"] mod name;`, from the file's own folder and without its ending.
+/// The path in `#[path = "….rs"] mod name;` or `pub mod name;`, from the file's own folder and without its ending.
 fn named_path(file: &File, at: usize) -> Option<&str> {
+    let at = if at > 0 && file.tokens[at - 1].word() == Some("pub") { at - 1 } else { at };
     let from = at.checked_sub(6)?;
     if !file.stands(from, &["#", "[", "path", "="]) {
         return None;

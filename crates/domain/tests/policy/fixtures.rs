@@ -5,6 +5,7 @@ use std::time::Duration;
 use belfry_domain::admission::Verdict;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::{DeferWhy, NewDelivery, ParkWhy, State, Stop};
+use belfry_domain::device::Undeliverable;
 use belfry_domain::key::KeyKind;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
 use belfry_domain::timeline::{ClaimMark, Hop, ReceiptKind, Resolution};
@@ -163,7 +164,7 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
     vec![
         ("accepted", Outcome::Accepted { provider_ref: Some("q-1".into()), why: why(WhyCode::Ok) }),
         ("refused", Outcome::Refused { why: why(WhyCode::PolicyRefused) }),
-        ("recipient gone", Outcome::RecipientGone { why: why(WhyCode::NoSuchRecipient) }),
+        ("recipient gone", Outcome::RecipientGone { since: None, why: why(WhyCode::NoSuchRecipient) }),
         ("try later", Outcome::NotAccepted { retry_after: None, why: why(WhyCode::TryLater) }),
         (
             "try later in 30 s",
@@ -173,7 +174,7 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Outcome)> {
         ("recipient throttled", throttled(ThrottleScope::Recipient, WhyCode::RateLimited)),
         ("provider throttled", throttled(ThrottleScope::Provider, WhyCode::RateLimited)),
         ("login refused", throttled(ThrottleScope::Credential, WhyCode::CredentialRefused)),
-        ("unknown", Outcome::Unknown { why: why(WhyCode::CutAfter) }),
+        ("unknown", Outcome::Unknown { retry_after: None, why: why(WhyCode::CutAfter) }),
     ]
 }
 
@@ -189,6 +190,8 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("released".into(), Event::Released),
         ("cannot be made".into(), Event::Uncallable(Why::new(WhyCode::RenderFailed))),
         ("drifted".into(), Event::Drifted),
+        ("its device is dead".into(), Event::Undeliverable(Undeliverable::Dead)),
+        ("its device has another token".into(), Event::Readdressed { hash: "ab".into(), mask: "…1234".into() }),
     ];
     let took = Duration::from_millis(5);
     for (name, outcome) in outcomes() {

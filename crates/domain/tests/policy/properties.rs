@@ -334,7 +334,7 @@ fn case_104_attempts_stay_within_their_limit() {
     for order in Order::ALL {
         for guard in [RepeatGuard::None, RepeatGuard::Key(Duration::from_secs(365 * 86_400))] {
             let mut world = World::new(*order, u64::MAX / 2, guard, false);
-            let cut = Outcome::Unknown { why: Why::new(WhyCode::CutAfter) };
+            let cut = Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) };
             let mut calls = 0;
             while !world.delivery.ended() {
                 world.now = world.now.max(world.delivery.due_at);

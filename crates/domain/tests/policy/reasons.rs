@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use belfry_domain::admission::Verdict;
 use belfry_domain::delivery::{DeferWhy, State, Stop};
+use belfry_domain::device::Undeliverable;
 use belfry_domain::lane::OUTBOX;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
 use belfry_domain::timeline::{ReceiptKind, Resolution};
@@ -22,19 +23,21 @@ const DEEP: usize = 4;
 /// Every outcome with every code that a channel can give for it.
 fn outcomes() -> Vec<Outcome> {
     use WhyCode::{
-        ContentRefused, CredentialRefused, CutAfter, NoSuchRecipient, NotSupported, Panicked, PolicyRefused,
-        RateLimited, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge, TryLater, Unreachable, Unrecognised,
+        BadToken, ContentRefused, CredentialRefused, CutAfter, NoSuchRecipient, NotSupported, Panicked, PolicyRefused,
+        RateLimited, SetupRefused, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge, TryLater, Unreachable,
+        Unrecognised,
     };
     let throttled = |scope, code| Outcome::Throttled { after: Duration::from_secs(5), scope, why: Why::new(code) };
     let mut all = vec![
         Outcome::Accepted { provider_ref: None, why: Why::said(WhyCode::Ok, "250 OK") },
-        Outcome::RecipientGone { why: Why::new(NoSuchRecipient) },
+        Outcome::RecipientGone { since: None, why: Why::new(NoSuchRecipient) },
         throttled(ThrottleScope::Credential, CredentialRefused),
+        throttled(ThrottleScope::Credential, SetupRefused),
         throttled(ThrottleScope::Recipient, RateLimited),
     ];
     all.extend([TryLater, RateLimited, TimedOutBefore].map(|code| throttled(ThrottleScope::Provider, code)));
     all.extend(
-        [ContentRefused, PolicyRefused, NoSuchRecipient, NotSupported, TooLarge]
+        [ContentRefused, PolicyRefused, NoSuchRecipient, NotSupported, TooLarge, BadToken]
             .map(|code| Outcome::Refused { why: Why::new(code) }),
     );
     all.extend(
@@ -43,7 +46,7 @@ fn outcomes() -> Vec<Outcome> {
     );
     all.extend(
         [TimedOutAfter, CutAfter, ShutDown, Panicked, Unrecognised]
-            .map(|code| Outcome::Unknown { why: Why::new(code) }),
+            .map(|code| Outcome::Unknown { retry_after: None, why: Why::new(code) }),
     );
     all
 }
@@ -54,6 +57,7 @@ fn events(depth: usize) -> Vec<Event> {
     all.extend(
         [DeferWhy::Budget, DeferWhy::Breaker, DeferWhy::Unconfigured].map(|why| Event::Held { until: NOW, why }),
     );
+    all.push(Event::Undeliverable(Undeliverable::Dead));
     all.extend([ReceiptKind::Delivered, ReceiptKind::Bounced].map(Event::Receipt));
     all.extend([Looked::Found { provider_ref: None }, Looked::NotYet, Looked::Absent].map(Event::LookedUp));
     all.extend([
@@ -186,7 +190,7 @@ fn played(guard: RepeatGuard, outcomes: &[Outcome]) -> Delivery {
 
 #[test]
 fn two_copies_are_said_to_be_possible_where_they_are() {
-    let cut = Outcome::Unknown { why: Why::new(WhyCode::CutAfter) };
+    let cut = Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) };
     let later = Outcome::NotAccepted { retry_after: None, why: Why::new(WhyCode::TryLater) };
     let accepted = Outcome::Accepted { provider_ref: None, why: Why::new(WhyCode::Ok) };
     let keyed = RepeatGuard::Key(Duration::from_secs(600));

@@ -71,6 +71,7 @@ fn told(before: &Delivery, transition: &Transition) -> String {
     note(next.maybe_sent != before.maybe_sent, format!("maybe_sent {}", next.maybe_sent));
     note(next.reached != before.reached, "reached".into());
     note(next.twice != before.twice, "twice".into());
+    note(next.address_hash != before.address_hash, format!("to {}", next.address_mask));
     note(next.resolved != before.resolved, "by hand".into());
     note(next.spent != before.spent, format!("spent {}", next.spent));
     note(next.lapses != before.lapses, format!("lapses {} alone {}", next.lapses, next.lapses_alone));

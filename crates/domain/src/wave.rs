@@ -1,0 +1,86 @@
+//! Telling one bad token from a wrong setting: where most of the tokens of late are refused, it is the
+//! gateway (sandbox or production), the topic or the project that is wrong, and not one token is.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a provider said of the tokens that it was called with, the latest word on each.
+#[derive(Clone, Debug, Default)]
+pub struct Wave {
+    /// The oldest first.
+    heard: VecDeque<Heard>,
+}
+
+#[derive(Clone, Debug)]
+struct Heard {
+    at: Duration,
+    token: String,
+    refused: bool,
+}
+
+impl Wave {
+    /// Words older than this count no more.
+    pub const WINDOW: Duration = Duration::from_secs(10 * 60);
+    /// So many different tokens have to be refused,
+    pub const REFUSED: usize = 5;
+    /// and they have to be so much of a hundred of all different tokens in the window.
+    pub const PER_CENT: usize = 50;
+    /// So many tokens are remembered.
+    const KEPT: usize = 256;
+
+    /// Notes a word about `token` (its hash). True where the tokens are a wave of refusals now. Times are on a
+    /// monotonic clock.
+    pub fn hear(&mut self, token: &str, refused: bool, now: Duration) -> bool {
+        self.heard.retain(|one| one.token != token && now.saturating_sub(one.at) < Self::WINDOW);
+        if self.heard.len() == Self::KEPT {
+            self.heard.pop_front();
+        }
+        self.heard.push_back(Heard { at: now, token: token.to_owned(), refused });
+        let bad = self.heard.iter().filter(|one| one.refused).count();
+        refused && bad >= Self::REFUSED && bad * 100 >= self.heard.len() * Self::PER_CENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn case_11_some_bad_tokens_are_no_wave_and_most_are() {
+        let mut wave = Wave::default();
+        for good in 0..6 {
+            assert!(!wave.hear(&format!("good {good}"), false, at(1)));
+        }
+        let told: Vec<_> = (0..6).map(|bad| wave.hear(&format!("bad {bad}"), true, at(2))).collect();
+        // The sixth makes it half of twelve.
+        assert_eq!(told, [false, false, false, false, false, true]);
+        assert!(!wave.hear("good 0", false, at(3)));
+    }
+
+    #[test]
+    fn one_token_refused_often_is_one_token() {
+        let mut wave = Wave::default();
+        assert!((0..50).all(|_| !wave.hear("bad", true, at(1))));
+    }
+
+    #[test]
+    fn old_words_count_no_more() {
+        let mut wave = Wave::default();
+        assert!((0..4).all(|bad| !wave.hear(&bad.to_string(), true, at(0))));
+        assert!(!wave.hear("4", true, Wave::WINDOW));
+        assert!(wave.heard.len() == 1);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut wave = Wave::default();
+        for token in 0..1000 {
+            wave.hear(&token.to_string(), false, at(1));
+        }
+        assert_eq!(wave.heard.len(), Wave::KEPT);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a start has before it listens, and the rooms that are made of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::providers::Providers;
+use super::render::Templates;
+use super::{Role, Roles, Stores, keys};
+use crate::config::Config;
+use crate::content::Content;
+use crate::engine::{self, Duties, Engine};
+use crate::http::{ApiLimits, Deps, Drain};
+use crate::intake::accept::{Intake, IntakePorts};
+use crate::intake::canonical::Secret;
+use crate::intake::registrar::Registrar;
+use crate::machine::{MachineClock, MachineDice, MachineTasks};
+use crate::ports::StoreError;
+use crate::ports::channel::Receipt;
+use crate::ports::clock::Dice;
+use crate::ports::policy::Policy;
+use crate::telemetry::Recorder;
+
+/// What a start has before it listens.
+pub(super) struct Parts {
+    /// This node's name in claims, new at every start.
+    pub(super) node: String,
+    pub(super) roles: Roles,
+    pub(super) clock: Arc<MachineClock>,
+    pub(super) tasks: Arc<MachineTasks>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) stores: Stores,
+    pub(super) policy: watch::Sender<Arc<Policy>>,
+    pub(super) content: watch::Sender<Arc<Content>>,
+}
+
+impl Parts {
+    /// Where nobody can use one nobody would find it.
+    pub(super) async fn first_key(&self, config: &Config) -> anyhow::Result<Option<String>> {
+        if !self.roles.has(Role::Api) {
+            return Ok(None);
+        }
+        keys::first(config, &self.stores, self.clock.as_ref()).await
+    }
+
+    /// Others leave to this node what it prefers: only where it works.
+    pub(super) fn take_part(&self) {
+        if self.roles.has(Role::Worker) {
+            self.stores.join(&self.node);
+        }
+    }
+
+    pub(super) async fn api(
+        &self,
+        config: &Config,
+        providers: &Providers,
+        drain: &Drain,
+        address: SocketAddr,
+    ) -> anyhow::Result<Deps> {
+        let secret = self.stores.installation.secret(fresh_secret()).await?;
+        let policy = self.policy.subscribe();
+        let ports = IntakePorts {
+            deliveries: self.stores.deliveries.clone(),
+            content: Arc::new(self.templates()),
+            recipients: self.stores.recipients.clone(),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            facts: self.recorder.clone(),
+            policy: Arc::new(move || policy.borrow().clone()),
+        };
+        let recorder = self.recorder.clone();
+        let policy = self.policy.subscribe();
+        Ok(Deps {
+            intake: Arc::new(Intake::new(ports, &secret)),
+            deliveries: self.stores.deliveries.clone(),
+            api_keys: self.stores.api_keys.clone(),
+            restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
+            registrar: Arc::new(Registrar::new(self.stores.recipients.clone(), self.clock.clone(), &secret)),
+            outbox: self.stores.outbox.clone(),
+            misbehaviours: providers.misbehaviours(),
+            misbehave_allowed: config.misbehave_allowed(),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            facts: self.recorder.clone(),
+            metrics: Arc::new(move || recorder.exposition()),
+            bootstrap: keys::bootstrap(config),
+            environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
+            public_url: config.public_url(address),
+            durability: self.stores.durability.clone(),
+            roles: self.roles.names(),
+            workers: self.stores.workers(),
+            drain: drain.clone(),
+            limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
+        })
+    }
+
+    fn templates(&self) -> Templates {
+        Templates::new(self.content.subscribe(), self.stores.installation.clone())
+    }
+
+    pub(super) async fn engine(&self, config: &Config, inbox: mpsc::Receiver<Receipt>) -> Result<Engine, StoreError> {
+        let secret = Secret::new(&self.stores.installation.secret(fresh_secret()).await?);
+        let deps = engine::Deps {
+            deliveries: self.stores.deliveries.clone(),
+            paces: self.stores.paces.clone(),
+            render: Arc::new(self.templates()),
+            recipients: self.stores.recipients.clone(),
+            seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            tasks: self.tasks.clone(),
+            facts: self.recorder.clone(),
+            policy: self.policy.subscribe(),
+        };
+        let settings = engine::Settings {
+            worker: self.node.clone(),
+            poll: config.engine.poll.0,
+            purge_every: config.engine.purge.0,
+        };
+        let duties = Duties { work: self.roles.has(Role::Worker), sweep: self.roles.has(Role::Scheduler) };
+        Ok(Engine::start_with(duties, deps, settings, inbox))
+    }
+}
+
+fn fresh_secret() -> [u8; 32] {
+    let mut secret = [0; 32];
+    for part in secret.chunks_exact_mut(8) {
+        part.copy_from_slice(&MachineDice.roll().to_be_bytes());
+    }
+    secret
+}

@@ -1,0 +1,128 @@
+//! What this node has heard of device tokens: refusals that come in waves, devices put aside for one, and
+//! recipients whom a provider asked to be left alone for a while.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belfry_domain::wave::Wave;
+
+use crate::ports::clock::Boot;
+use crate::ports::deliveries::Owner;
+use crate::ports::recipients::DeadToken;
+
+/// So many of a provider's tokens that were put aside are remembered, to be spared in a wave.
+const PUT_ASIDE: usize = 256;
+/// So many recipients are left alone at once; of more the one whose time is up first is forgotten.
+const QUIET: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Tokens {
+    by_provider: Mutex<BTreeMap<String, Heard>>,
+    quiet: Mutex<BTreeMap<(String, String), Boot>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    wave: Wave,
+    put_aside: VecDeque<(Boot, Owner, DeadToken)>,
+}
+
+impl Tokens {
+    fn heard(&self) -> MutexGuard<'_, BTreeMap<String, Heard>> {
+        self.by_provider.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A word about a token, by its hash. Where that makes a wave of refusals: all that were put aside within
+    /// it, which are to be spared; the caller has to see to it now, for here they are forgotten.
+    pub(super) fn hear(
+        &self,
+        provider: &str,
+        token: &str,
+        refused: bool,
+        now: Boot,
+    ) -> Option<Vec<(Owner, DeadToken)>> {
+        let mut heard = self.heard();
+        let of = heard.entry(provider.to_owned()).or_default();
+        if !of.wave.hear(token, refused, now) {
+            return None;
+        }
+        let within = |at: Boot| now.saturating_sub(at) < Wave::WINDOW;
+        Some(of.put_aside.drain(..).filter(|(at, ..)| within(*at)).map(|(_, owner, word)| (owner, word)).collect())
+    }
+
+    /// A token that was put aside for a fault that may be ours.
+    pub(super) fn put_aside(&self, provider: &str, owner: Owner, word: DeadToken, now: Boot) {
+        let mut heard = self.heard();
+        let list = &mut heard.entry(provider.to_owned()).or_default().put_aside;
+        if list.len() == PUT_ASIDE {
+            list.pop_front();
+        }
+        list.push_back((now, owner, word));
+    }
+
+    /// The provider works again, or was given other settings: what it said before counts no more.
+    pub(super) fn forget(&self, provider: &str) {
+        self.heard().remove(provider);
+    }
+
+    pub(super) fn forget_all(&self) {
+        self.heard().clear();
+    }
+
+    /// The provider asked that nothing go to this recipient until then.
+    pub(super) fn leave_alone(&self, provider: &str, address_hash: &str, until: Boot, now: Boot) {
+        let mut quiet = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+        if quiet.len() >= QUIET {
+            quiet.retain(|_, until| *until > now);
+        }
+        if quiet.len() >= QUIET {
+            let first = quiet.iter().min_by_key(|(_, until)| **until).map(|(key, _)| key.clone());
+            first.and_then(|first| quiet.remove(&first));
+        }
+        let kept = quiet.entry((provider.to_owned(), address_hash.to_owned())).or_insert(until);
+        *kept = until.max(*kept);
+    }
+
+    /// Until when nothing may go to this recipient.
+    pub(super) fn left_alone(&self, provider: &str, address_hash: &str, now: Boot) -> Option<Duration> {
+        let quiet = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+        if quiet.is_empty() {
+            return None;
+        }
+        let until = quiet.get(&(provider.to_owned(), address_hash.to_owned()))?;
+        (*until > now).then(|| until.saturating_sub(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Boot {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn case_43_whoever_is_to_be_left_alone_is() {
+        let tokens = Tokens::default();
+        assert_eq!(tokens.left_alone("fcm", "a", at(0)), None);
+        tokens.leave_alone("fcm", "a", at(120), at(0));
+        tokens.leave_alone("fcm", "a", at(60), at(0));
+        assert_eq!(tokens.left_alone("fcm", "a", at(20)), Some(at(100)));
+        assert_eq!(tokens.left_alone("fcm", "a", at(120)), None);
+        assert_eq!(tokens.left_alone("fcm", "b", at(20)), None);
+        assert_eq!(tokens.left_alone("other", "a", at(20)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let tokens = Tokens::default();
+        for one in 0..=QUIET as u64 {
+            tokens.leave_alone("fcm", &one.to_string(), at(1000 + one), at(0));
+        }
+        assert_eq!(tokens.left_alone("fcm", "0", at(0)), None);
+        assert_eq!(tokens.left_alone("fcm", "1", at(0)), Some(at(1001)));
+        assert_eq!(tokens.quiet.lock().unwrap().len(), QUIET);
+    }
+}

@@ -1,0 +1,123 @@
+//! A server with real providers' stand-ins behind it, asked over its API.
+
+use std::time::Duration;
+
+use belfry::app::{self, RunningApp, StartOptions};
+use belfry::config::{Config, Sources};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::peers::until::until;
+
+/// An operator's key.
+const KEY: &str = "an-operators-key-of-0123456789-abcdef";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Live {
+    pub runtime: Runtime,
+    app: Option<RunningApp>,
+    pub dir: TempDir,
+    client: reqwest::Client,
+}
+
+impl Live {
+    /// Starts with nothing stored. `providers`: the sections that the test is about; `{dir}` stands for
+    /// the folder that `files` are written to.
+    pub fn start(runtime: Runtime, providers: &str, files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut live = Self { runtime, app: None, dir, client: reqwest::Client::new() };
+        let config = live.config(providers);
+        let options = StartOptions { ephemeral: true, port: Some(0), ..StartOptions::default() };
+        let app = live.runtime.block_on(app::start(config, options)).unwrap();
+        live.app = Some(app);
+        live
+    }
+
+    fn sources(&self, providers: &str) -> Sources {
+        let file = self.dir.path().join("belfry.toml");
+        let text = format!("[engine]\npoll = \"20ms\"\n{providers}");
+        std::fs::write(&file, text.replace("{dir}", &self.dir.path().to_string_lossy())).unwrap();
+        Sources { file: Some(file), env: [("BELFRY_BOOTSTRAP_KEY".to_owned(), KEY.to_owned())].into() }
+    }
+
+    fn config(&self, providers: &str) -> Config {
+        Config::load(&self.sources(providers)).unwrap()
+    }
+
+    fn app(&self) -> &RunningApp {
+        self.app.as_ref().unwrap()
+    }
+
+    /// As SIGHUP does.
+    pub fn reload(&self, providers: &str) {
+        let sources = self.sources(providers);
+        self.runtime.block_on(self.app().reload(move || Config::load(&sources))).unwrap();
+    }
+
+    pub fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+        let url = format!("http://{}{path}", self.app().address);
+        let mut request = self.client.request(method.parse().unwrap(), url).bearer_auth(KEY);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.runtime.block_on(async {
+            let answer = request.send().await.unwrap();
+            let status = answer.status().as_u16();
+            let text = answer.text().await.unwrap();
+            (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        })
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let (status, body) = self.asked("GET", path, None, None);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    pub fn put(&self, path: &str, body: &Value) {
+        let (status, told) = self.asked("PUT", path, None, Some(body));
+        assert!(status < 300, "{path}: {status} {told}");
+    }
+
+    /// Accepts one; its id.
+    pub fn send(&self, key: &str, body: &Value) -> String {
+        let (status, told) = self.asked("POST", "/v1/notifications", Some(key), Some(body));
+        assert_eq!(status, 202, "{told}");
+        told["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The notification once every delivery of it is `so`.
+    pub fn once(&self, id: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        until(what, PATIENCE, || {
+            let found = self.get(&format!("/v1/notifications/{id}"));
+            found["deliveries"].as_array().unwrap().iter().all(&so).then_some(found)
+        })
+    }
+
+    /// The notification once none of its deliveries waits or is being sent.
+    pub fn ended(&self, id: &str) -> Value {
+        let open = ["scheduled", "queued", "deferred", "sending"];
+        self.once(id, "it ends", |one| !open.contains(&one["state"].as_str().unwrap()))
+    }
+
+    pub fn metrics(&self) -> String {
+        let (_, text) = self.asked("GET", "/metrics", None, None);
+        text.as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(app) = self.app.take() {
+            self.runtime.block_on(app.stop());
+        }
+    }
+}

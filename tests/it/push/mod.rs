@@ -1,0 +1,7 @@
+//! Push: each platform's channel against a strict stand-in, then the whole server with all three behind it.
+
+mod apns;
+mod devices;
+mod fcm;
+mod live;
+mod web_push;
