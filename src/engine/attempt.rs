@@ -90,7 +90,7 @@ pub(super) struct Work<'a> {
     pub(super) shared: &'a Shared,
     pub(super) claim: &'a Claim,
     class: &'a Class,
-    provider: &'a Provider,
+    pub(super) provider: &'a Provider,
     live: &'a Arc<Live>,
 }
 
@@ -308,11 +308,15 @@ impl<'a> Work<'a> {
         Event::Called { claim, outcome, took }
     }
 
+    /// A call that began before a reload says nothing of what was put in its place.
+    pub(super) fn is_current(&self, provider: &str) -> bool {
+        let current = self.shared.policy().providers.get(provider).map(|now| now.channel.clone());
+        current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel))
+    }
+
     fn note_health(&self, provider: &str, outcome: &Outcome) {
         let shared = self.shared;
-        // A call that began before a reload says nothing of what was put in its place.
-        let current = shared.policy().providers.get(provider).map(|now| now.channel.clone());
-        if !current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel)) {
+        if !self.is_current(provider) {
             return;
         }
         if !self.provider.channel.one_service() && Breaker::is_out_of_reach(outcome) {

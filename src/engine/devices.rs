@@ -6,13 +6,14 @@ use belfry_domain::delivery::DeferWhy;
 use belfry_domain::device::{Aim, TokenFault, Undeliverable, aim, heard};
 use belfry_domain::outcome::ThrottleScope;
 use belfry_domain::retry::LONGEST_RETRY_AFTER;
-use belfry_domain::{ChannelKind, Delivery, Event, Outcome, UnixMs, WhyCode};
+use belfry_domain::{ChannelKind, Delivery, Event, Lane, Outcome, UnixMs, WhyCode};
 
 use super::attempt::Work;
 use super::settle::{Held, Settled};
 use crate::facts::{Fact, ProviderNews};
 use crate::ports::deliveries::Owner;
 use crate::ports::message::Address;
+use crate::ports::policy::{DeviceOf, OUTBOX};
 use crate::ports::recipients::{DeadToken, Device, StoredSlot, Token, token_sha256};
 
 /// How long after a store fault a device is asked for again.
@@ -23,6 +24,8 @@ pub(super) struct Aimed {
     slot: StoredSlot,
     token: Token,
     registered_at: UnixMs,
+    /// The device has no other since.
+    is_current: bool,
 }
 
 impl<'a> Work<'a> {
@@ -47,17 +50,37 @@ impl<'a> Work<'a> {
             }
         };
         let Some(device) = device else { return Err(Event::Undeliverable(Undeliverable::Removed)) };
-        if device.kind != delivery.channel || device.app != slot.app || device.environment != slot.environment {
+        let moved = |now: &Option<String>, then: &Option<String>| now.is_some() && then.is_some() && now != then;
+        if device.kind != delivery.channel
+            || moved(&device.app, &slot.app)
+            || moved(&device.environment, &slot.environment)
+        {
             return Err(Event::Undeliverable(Undeliverable::Moved));
         }
         let Device { token, earlier, standing, registered_at, .. } = device;
         let tokens: Vec<Token> = std::iter::once(token).chain(earlier).collect();
         let held = (delivery.address_hash.as_str(), delivery.this_send_may_have_arrived());
         match aim(Some(standing), &tokens, |token| &token.hash, held) {
-            Aim::At(token) => Ok(Some(Aimed { slot, token: token.clone(), registered_at })),
+            Aim::At(token) => {
+                let is_current = token.hash == tokens[0].hash;
+                self.still_goes_out(delivery, &slot, token)?;
+                Ok(Some(Aimed { slot, token: token.clone(), registered_at, is_current }))
+            }
             Aim::Nowhere(why) => Err(Event::Undeliverable(why)),
             Aim::Lost => Err(Event::Drifted),
         }
+    }
+
+    /// A token that was registered since the accept may be one that the environment does not let out.
+    fn still_goes_out(&self, delivery: &Delivery, slot: &StoredSlot, token: &Token) -> Result<(), Event> {
+        let policy = self.shared.policy();
+        let device = DeviceOf { app: slot.app.as_deref(), environment: slot.environment.as_deref() };
+        let environment = &self.claim.notification.environment;
+        let routed = policy.route(delivery.channel, environment, &token.token.0, device);
+        if token.hash == delivery.address_hash || delivery.lane.provider == OUTBOX || routed != Ok(OUTBOX) {
+            return Ok(());
+        }
+        Err(Event::Rerouted(Lane::new(OUTBOX, delivery.lane.priority)))
     }
 
     /// Puts on record where the next call goes, where that is another token than at the last write: a worker
@@ -93,8 +116,9 @@ impl<'a> Work<'a> {
         let shared = self.shared;
         let now = shared.deps.clock.now();
         let outcome = match aimed {
-            Some(aimed) => heard(outcome, aimed.registered_at, now),
-            None => outcome,
+            // Of a token that the device had before, its latest registration says nothing.
+            Some(aimed) if aimed.is_current => heard(outcome, aimed.registered_at, now),
+            Some(_) | None => outcome,
         };
         self.note_waits(&outcome, delivery);
         if let Outcome::Refused { why } = &outcome
@@ -109,19 +133,33 @@ impl<'a> Work<'a> {
         // What has not the form of a token was told to nobody, and says nothing of the others.
         let asked = outcome.why().code != WhyCode::TokenMalformed;
         let refused = asked && fault.is_some_and(TokenFault::may_be_ours);
-        let boot = shared.deps.clock.boot();
-        if refused || matches!(outcome, Outcome::Accepted { .. }) {
-            let provider = &delivery.lane.provider;
-            if let Some(spared) = shared.tokens.hear(provider, &delivery.address_hash, refused, boot) {
-                self.spare(delivery, spared).await;
-                let why = outcome.why().clone();
-                return Outcome::Throttled { after: std::time::Duration::ZERO, scope: ThrottleScope::Credential, why };
-            }
+        if self.is_of_a_wave(&outcome, refused, delivery).await {
+            let why = outcome.why().clone();
+            return Outcome::Throttled { after: std::time::Duration::ZERO, scope: ThrottleScope::Credential, why };
         }
         if let Some(fault) = fault {
             self.bury(&outcome, (fault, refused), delivery, (address, aimed)).await;
         }
         outcome
+    }
+
+    /// Whether a refusal is not the token's: most are refused, or it was called with settings that a reload has
+    /// replaced since. Where each address names its own service, one of them says nothing of the others.
+    async fn is_of_a_wave(&self, outcome: &Outcome, refused: bool, delivery: &Delivery) -> bool {
+        let shared = self.shared;
+        let provider = &delivery.lane.provider;
+        if !self.provider.channel.one_service() || !(refused || matches!(outcome, Outcome::Accepted { .. })) {
+            return false;
+        }
+        if !self.is_current(provider) {
+            return refused;
+        }
+        let wave = shared.tokens.hear(provider, &delivery.address_hash, refused, shared.deps.clock.boot());
+        if !refused || !(wave || shared.health.refuses_tokens(provider)) {
+            return false;
+        }
+        self.spare(delivery).await;
+        true
     }
 
     fn news(&self, delivery: &Delivery, news: ProviderNews) {
@@ -175,25 +213,34 @@ impl<'a> Work<'a> {
             notification: delivery.notification,
             delivery: delivery.id,
         };
+        let provider = &delivery.lane.provider;
+        if refused {
+            // Before it is: a wave that is found meanwhile has to know of it.
+            self.shared.tokens.put_aside(provider, self.owner(), word.clone(), deps.clock.boot());
+        }
         match deps.recipients.bury(&self.owner(), &word).await {
-            Ok(stored) => {
-                self.news(delivery, ProviderNews::TokenRefused { fault, stored });
-                if refused {
-                    let provider = &delivery.lane.provider;
-                    self.shared.tokens.put_aside(provider, self.owner(), word, deps.clock.boot());
-                }
-            }
+            Ok(stored) => self.news(delivery, ProviderNews::TokenRefused { fault, stored }),
             Err(why) => deps.facts.record(&Fact::StoreUnavailable { verb: "bury", why }),
+        }
+        if refused && self.shared.health.refuses_tokens(provider) {
+            // Found while this was written: it may have been spared before it was put aside.
+            self.shared.tokens.put_aside(provider, self.owner(), word, deps.clock.boot());
+            self.spare(delivery).await;
         }
     }
 
     /// Takes back what was put aside before it was clear that it is not the tokens.
-    async fn spare(&self, delivery: &Delivery, spared: Vec<(Owner, DeadToken)>) {
+    async fn spare(&self, delivery: &Delivery) {
+        let (shared, provider) = (self.shared, &delivery.lane.provider);
         let mut tokens = 0;
-        for (owner, word) in spared {
-            match self.shared.deps.recipients.exhume(&owner, &word).await {
+        for (owner, word) in shared.tokens.take_aside(provider, shared.deps.clock.boot()) {
+            match shared.deps.recipients.exhume(&owner, &word).await {
                 Ok(()) => tokens += 1,
-                Err(why) => self.shared.deps.facts.record(&Fact::StoreUnavailable { verb: "exhume", why }),
+                Err(why) => {
+                    // The next refusal tries again.
+                    shared.tokens.put_aside(provider, owner, word, shared.deps.clock.boot());
+                    shared.deps.facts.record(&Fact::StoreUnavailable { verb: "exhume", why });
+                }
             }
         }
         if tokens > 0 {
@@ -208,7 +255,7 @@ impl<'a> Work<'a> {
             Change::None => return,
             Change::Opened(why) => self.shared.deps.facts.record(&Fact::CircuitOpened { provider, why }),
             Change::Closed => {
-                self.shared.tokens.forget(&provider);
+                self.shared.tokens.begin_anew(&provider);
                 self.shared.deps.facts.record(&Fact::CircuitClosed { provider });
             }
         }

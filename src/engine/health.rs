@@ -47,16 +47,22 @@ impl Health {
         self.breakers().entry(provider.to_owned()).or_default().record(outcome, now)
     }
 
-    /// Every circuit is closed again. Those that were open.
+    /// The circuits that were open for what may be mended are closed again. Which.
     pub(super) fn mended(&self, now: Boot) -> Vec<String> {
-        let mut were_open = Vec::new();
+        let mut mended = Vec::new();
         for (provider, breaker) in self.breakers().iter_mut() {
-            if breaker.on_trial() {
-                were_open.push(provider.clone());
-            }
+            let was_open = breaker.on_trial();
             breaker.mended(now);
+            if was_open && !breaker.on_trial() {
+                mended.push(provider.clone());
+            }
         }
-        were_open
+        mended
+    }
+
+    /// Whether the provider's circuit is open because most tokens are refused.
+    pub(super) fn refuses_tokens(&self, provider: &str) -> bool {
+        self.breakers().get(provider).is_some_and(Breaker::refuses_tokens)
     }
 
     pub(super) fn first_attempt(&self, lane: &Lane, now: Boot) {

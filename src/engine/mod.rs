@@ -212,7 +212,7 @@ impl Engine {
         for provider in self.shared.health.mended(self.shared.deps.clock.boot()) {
             self.shared.deps.facts.record(&Fact::CircuitClosed { provider });
         }
-        self.shared.tokens.forget_all();
+        self.shared.tokens.begin_all_anew();
         self.shared.nudge.notify_one();
     }
 }

@@ -33,22 +33,17 @@ impl Tokens {
         self.by_provider.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A word about a token, by its hash. Where that makes a wave of refusals: all that were put aside within
-    /// it, which are to be spared; the caller has to see to it now, for here they are forgotten.
-    pub(super) fn hear(
-        &self,
-        provider: &str,
-        token: &str,
-        refused: bool,
-        now: Boot,
-    ) -> Option<Vec<(Owner, DeadToken)>> {
+    /// A word about a token, by its hash. Whether the tokens are refused in a wave now.
+    pub(super) fn hear(&self, provider: &str, token: &str, refused: bool, now: Boot) -> bool {
+        self.heard().entry(provider.to_owned()).or_default().wave.hear(token, refused, now)
+    }
+
+    /// Those that were put aside as late as a wave goes back; here they are forgotten.
+    pub(super) fn take_aside(&self, provider: &str, now: Boot) -> Vec<(Owner, DeadToken)> {
         let mut heard = self.heard();
-        let of = heard.entry(provider.to_owned()).or_default();
-        if !of.wave.hear(token, refused, now) {
-            return None;
-        }
+        let Some(of) = heard.get_mut(provider) else { return Vec::new() };
         let within = |at: Boot| now.saturating_sub(at) < Wave::WINDOW;
-        Some(of.put_aside.drain(..).filter(|(at, ..)| within(*at)).map(|(_, owner, word)| (owner, word)).collect())
+        of.put_aside.drain(..).filter(|(at, ..)| within(*at)).map(|(_, owner, word)| (owner, word)).collect()
     }
 
     /// A token that was put aside for a fault that may be ours.
@@ -61,13 +56,17 @@ impl Tokens {
         list.push_back((now, owner, word));
     }
 
-    /// The provider works again, or was given other settings: what it said before counts no more.
-    pub(super) fn forget(&self, provider: &str) {
-        self.heard().remove(provider);
+    /// The provider works again: what it said before makes no wave any more. What was put aside stays to be
+    /// spared, where it turns out later that it was not the tokens.
+    pub(super) fn begin_anew(&self, provider: &str) {
+        if let Some(of) = self.heard().get_mut(provider) {
+            of.wave = Wave::default();
+        }
     }
 
-    pub(super) fn forget_all(&self) {
-        self.heard().clear();
+    /// The same of all, after a reload.
+    pub(super) fn begin_all_anew(&self) {
+        self.heard().values_mut().for_each(|of| of.wave = Wave::default());
     }
 
     /// The provider asked that nothing go to this recipient until then.

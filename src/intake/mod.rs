@@ -17,5 +17,6 @@ pub mod recipient;
 pub mod registrar;
 pub mod restored;
 pub mod seen;
+pub mod slot;
 pub mod stored;
 pub mod submission;

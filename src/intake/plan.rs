@@ -9,6 +9,7 @@ use super::address;
 use super::caller::Caller;
 use super::canonical::Secret;
 use super::submission::{Slot, Submission, of};
+use crate::content::inputs::STORED;
 use crate::ports::deliveries::{CollapseGroup, NewNotification};
 use crate::ports::policy::{Policy, UNSERVED};
 
@@ -131,6 +132,9 @@ fn collapse_group(
     let collapse = submission.collapse.as_ref()?;
     let version = collapse.version?;
     let Setting { secret, caller, .. } = setting;
+    // A stored device stays the same whatever its token is.
+    let device = format!("{}/{}", submission.inputs.to.recipient.as_deref().unwrap_or_default(), slot.name);
+    let address_hash = if slot.name.starts_with(STORED) { device.as_str() } else { address_hash };
     let parts = ["collapse", &caller.tenant, &caller.environment, &collapse.key, slot.channel.name(), address_hash];
     Some(CollapseGroup { group: hex(&secret.hash(&parts.map(str::as_bytes))[..16]), version })
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use belfry_domain::UnixMs;
+use belfry_domain::{ChannelKind, UnixMs};
 
 use super::address;
 use super::canonical::Secret;
@@ -137,7 +137,11 @@ pub fn read_profile(node: &Node<'_>) -> Result<Profile, Vec<FieldProblem>> {
 /// Every bad field.
 pub fn read_device(node: &Node<'_>) -> Result<inputs::Device, Vec<FieldProblem>> {
     let mut problems = Problems::default();
-    match recipient::device(node, "", &mut problems) {
+    let device = recipient::device(node, "", &mut problems);
+    if device.as_ref().is_some_and(|device| device.kind == ChannelKind::WebPush) && node.member("token").is_some() {
+        problems.add("/token", "must be a subscription, in `subscription`, as PushSubscription.toJSON() gives it");
+    }
+    match device {
         Some(device) if problems.is_empty() => match recipient::wrong_form(&device) {
             None => Ok(device),
             Some((pointer, detail)) => Err(vec![FieldProblem::new(pointer, detail)]),

@@ -15,10 +15,11 @@ use super::fields::{FieldProblem, Object, Problems, line};
 use super::inline::{self, Content};
 use super::json::{Node, Value};
 use super::recipient::{self, Recipient};
+use super::slot::place;
+pub use super::slot::{Slot, of};
 use super::stored::Asker;
-use crate::content::inputs::{Device, Inputs, STORED, Source};
-use crate::ports::message::Address;
-use crate::ports::policy::{DeviceOf, Policy};
+use crate::content::inputs::{Inputs, STORED, Source};
+use crate::ports::policy::Policy;
 
 pub const TOP: &[&str] = &[
     "class",
@@ -56,14 +57,6 @@ pub struct Against<'a> {
     pub policy: &'a Policy,
     pub content: &'a dyn ContentCheck,
     pub asker: Asker<'a>,
-}
-
-/// One address that the notification goes to.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    pub channel: ChannelKind,
-    pub name: String,
-    pub address: Address,
 }
 
 /// A request that can be planned.
@@ -107,12 +100,15 @@ pub fn business_key<'n>(node: &'n Node<'_>) -> Option<(&'n str, &'n str)> {
 pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<Submission, Refusal> {
     let mut problems = Problems::default();
     let known: Vec<&str> = TOP.iter().copied().chain(but).collect();
-    let Some(request) = Object::open(node, "", &known, &mut problems) else { return Err(refusal(problems, false)) };
+    let Some(request) = Object::open(node, "", &known, &mut problems) else {
+        return Err(refusal(problems, false, false));
+    };
     let mut draft = Draft { request, against, problems };
     let class = draft.class();
     let mut given = recipient::read(draft.request.get("to"), &mut draft.problems);
     against.asker.stored.fill(&mut given);
     let Recipient { to, locale, time_zone } = given;
+    let names_recipient = to.recipient.is_some();
     let (source, copies) = draft.source(locale.as_deref());
     let to = crate::content::inputs::To { cc: copies.0, bcc: copies.1, ..to };
     let slots = draft.slots(class.as_ref(), &to, source.as_ref());
@@ -145,12 +141,14 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
             Err(found) => found.into_iter().for_each(|one| problems.add_passing(one)),
         }
     }
-    Err(refusal(draft.problems, too_old))
+    Err(refusal(draft.problems, too_old, names_recipient))
 }
 
-fn refusal(problems: Problems, too_old: bool) -> Refusal {
+/// `stored`: what is wrong may be so because of what is stored of a recipient now.
+fn refusal(problems: Problems, too_old: bool, stored: bool) -> Refusal {
     let passing = problems.lasting.is_empty();
-    Refusal { too_old: too_old && passing && problems.passing.len() == 1, passing, errors: problems.all() }
+    let too_old = too_old && passing && problems.passing.len() == 1;
+    Refusal { too_old, passing: passing || stored, errors: problems.all() }
 }
 
 struct Draft<'n, 'a> {
@@ -236,13 +234,22 @@ impl Draft<'_, '_> {
             self.problems.add("/to", detail);
         }
         self.served(to, &slots);
+        self.once_each(slots)
+    }
+
+    /// One delivery for an address. That two stored devices have the same token is nothing that the caller can
+    /// see or mend.
+    fn once_each(&mut self, slots: Vec<Slot>) -> Vec<Slot> {
         let mut seen = HashSet::new();
-        for slot in &slots {
-            if !seen.insert((slot.channel, address::normal(&slot.address.0))) {
-                self.problems.add(place(slot), "is the same address as another of this notification");
+        let mut kept = Vec::with_capacity(slots.len());
+        for slot in slots {
+            if seen.insert((slot.channel, address::normal(&slot.address.0))) {
+                kept.push(slot);
+            } else if !slot.name.starts_with(STORED) {
+                self.problems.add(place(&slot), "is the same address as another of this notification");
             }
         }
-        slots
+        kept
     }
 
     /// A device given here has to be of an app that some provider serves. A stored one waits for a
@@ -371,22 +378,5 @@ impl Draft<'_, '_> {
             self.problems.add_passing(FieldProblem::new("/intent_at", detail));
         }
         too_old
-    }
-}
-
-/// Of which app and environment a device is.
-#[must_use]
-pub fn of(device: &Device) -> DeviceOf<'_> {
-    DeviceOf { app: device.app.as_deref(), environment: device.environment.as_deref() }
-}
-
-/// Where the request names a slot's address.
-fn place(slot: &Slot) -> String {
-    match (slot.channel, slot.name.split_once('/')) {
-        _ if slot.name.starts_with(STORED) => "/to/recipient".into(),
-        (ChannelKind::Email, Some((copies, at))) => format!("/content/{copies}/{at}"),
-        (ChannelKind::Email, None) => "/to/email".into(),
-        (_, Some((_, at))) => format!("/to/devices/{at}"),
-        (_, None) => format!("/to/{}", slot.name),
     }
 }

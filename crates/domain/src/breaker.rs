@@ -88,6 +88,7 @@ impl Breaker {
     pub const FAILURES: u32 = 5;
     const FIRST_WAIT: Duration = Duration::from_secs(1);
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
+    const LONGEST_AMONG_TOKENS: Duration = Duration::from_secs(5);
     /// Calls at once right after it closed; twice as many after every [`Self::STEP`].
     const FIRST_CALLS: u16 = 2;
     const STEP: Duration = Duration::from_secs(1);
@@ -118,6 +119,10 @@ impl Breaker {
 
     /// Somebody mended what was wrong: the next call is not a trial, but it comes alone.
     pub fn mended(&mut self, now: Duration) {
+        if matches!(self.open, Some((_, OpenWhy::Throttled))) {
+            // Nothing of ours was wrong: the provider asked for the wait.
+            return;
+        }
         let was_open = self.open.is_some();
         *self = Self { closed_at: if was_open { Some(now) } else { self.closed_at }, ..Self::default() };
     }
@@ -143,6 +148,12 @@ impl Breaker {
         }
     }
 
+    /// Whether it is open because most tokens are refused.
+    #[must_use]
+    pub const fn refuses_tokens(&self) -> bool {
+        matches!(self.open, Some((_, OpenWhy::Tokens)))
+    }
+
     pub fn record(&mut self, outcome: &Outcome, now: Duration) -> Change {
         match outcome {
             Outcome::Throttled { after, scope: ThrottleScope::Provider, .. } => {
@@ -151,6 +162,11 @@ impl Breaker {
             Outcome::Throttled { scope: ThrottleScope::Credential, why, .. } => {
                 self.trip(now, OpenWhy::of(why.code), None)
             }
+            // What opened it is disproved by nothing but a token that is taken.
+            _ if self.refuses_tokens() && !matches!(outcome, Outcome::Accepted { .. }) => match outcome.why().code {
+                WhyCode::BadToken | WhyCode::WrongApp => self.trip(now, OpenWhy::Tokens, None),
+                _ => Change::None,
+            },
             _ if Self::is_out_of_reach(outcome) => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures >= Self::FAILURES || self.on_trial() {
@@ -175,7 +191,9 @@ impl Breaker {
 
     fn trip(&mut self, now: Duration, why: OpenWhy, asked: Option<Duration>) -> Change {
         let news = self.open.is_none_or(|(_, before)| before != why);
-        let wait = Self::FIRST_WAIT.saturating_mul(1 << self.reopened.min(6)).min(Self::LONGEST_WAIT);
+        // Each trial tries one token: among many bad ones a good one has to be come upon soon.
+        let longest = if why == OpenWhy::Tokens { Self::LONGEST_AMONG_TOKENS } else { Self::LONGEST_WAIT };
+        let wait = Self::FIRST_WAIT.saturating_mul(1 << self.reopened.min(6)).min(longest);
         let until = now + asked.map_or(wait, |asked| asked.min(crate::retry::LONGEST_RETRY_AFTER));
         // Several calls under way when it tripped are one trip, not several.
         if self.lets_through(now) {
@@ -270,6 +288,31 @@ mod tests {
         let malformed = Outcome::Refused { why: Why::new(WhyCode::TokenMalformed) };
         assert_eq!(breaker.record(&malformed, at(1)), Change::None);
         assert!(!breaker.lets_through(at(1)));
+    }
+
+    #[test]
+    fn case_11_only_a_token_that_is_taken_closes_what_refused_tokens_opened() {
+        let refused = |code| Outcome::Refused { why: Why::new(code) };
+        let mut breaker = Breaker::default();
+        let wave =
+            Outcome::Throttled { after: at(0), scope: ThrottleScope::Credential, why: Why::new(WhyCode::BadToken) };
+        assert_eq!(breaker.record(&wave, at(1)), Change::Opened(OpenWhy::Tokens));
+        // Long after the words that made the wave.
+        for other in [refused(WhyCode::TooLarge), refused(WhyCode::BadToken), unreachable()] {
+            assert_eq!(breaker.record(&other, at(10_000)), Change::None);
+            assert!(breaker.refuses_tokens());
+        }
+        assert_eq!(breaker.record(&accepted(), at(10_000)), Change::Closed);
+    }
+
+    #[test]
+    fn a_reload_ends_no_wait_that_the_provider_asked_for() {
+        let mut breaker = Breaker::default();
+        let busy =
+            Outcome::Throttled { after: at(3600), scope: ThrottleScope::Provider, why: Why::new(WhyCode::RateLimited) };
+        assert_eq!(breaker.record(&busy, at(1)), Change::Opened(OpenWhy::Throttled));
+        breaker.mended(at(2));
+        assert!(!breaker.lets_through(at(3600)));
     }
 
     #[test]

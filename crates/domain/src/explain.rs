@@ -185,7 +185,8 @@ impl Delivery {
                 "Workers died each time they held it alone. A person has to look before it is tried again.".into()
             }
             ParkWhy::Drift => {
-                "A repeat would have carried another message than the first. A person has to decide.".into()
+                "A repeat would have carried another message than the first, or gone to another device. A person has to \
+                 decide.".into()
             }
             ParkWhy::UnrecognisedAnswer => {
                 "The provider gave an answer that is not known here. A person has to look.".into()

@@ -59,10 +59,11 @@ pub(super) fn read(answer: &Answer, now: UnixMs) -> Result<Granted, Outcome> {
     let said = |code| Why::said(code, format!("token endpoint: {status}"));
     let asked = retry_after(&answer.headers, now);
     match status {
-        200 => granted(body).ok_or(Outcome::NotAccepted { retry_after: None, why: said(WhyCode::Unrecognised) }),
+        // A portal or a proxy in between: nothing was sent, and nothing is wrong with the message.
+        200 => granted(body).ok_or(Outcome::NotAccepted { retry_after: None, why: said(WhyCode::TryLater) }),
         408 | 429 | 500.. => Err(Outcome::NotAccepted { retry_after: asked, why: said(WhyCode::TryLater) }),
         400..500 => Err(refusal(status, body, is_off(&answer.headers, now))),
-        _ => Err(Outcome::NotAccepted { retry_after: None, why: said(WhyCode::Unrecognised) }),
+        _ => Err(Outcome::NotAccepted { retry_after: None, why: said(WhyCode::TryLater) }),
     }
 }
 

@@ -30,9 +30,9 @@ fn a_token_and_its_life() {
         assert_eq!((granted.token.expose_secret(), granted.lives), ("ya29.x", Duration::from_secs(lives)));
     }
     for odd in ["", "{}", r#"{"id_token":"x"}"#, r#"{"access_token":"x","token_type":"MAC"}"#, "<html>"] {
-        assert_eq!(refused_with(&answer(200, odd)), (K::NotAccepted, W::Unrecognised), "{odd}");
+        assert_eq!(refused_with(&answer(200, odd)), (K::NotAccepted, W::TryLater), "{odd}");
     }
-    assert_eq!(refused_with(&Answer { body: None, ..answer(200, "") }), (K::NotAccepted, W::Unrecognised));
+    assert_eq!(refused_with(&Answer { body: None, ..answer(200, "") }), (K::NotAccepted, W::TryLater));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn refusals() {
         (401, r#"{"error":"invalid_client"}"#, K::Throttled, W::CredentialRefused),
         (403, "<html>", K::Throttled, W::CredentialRefused),
         (404, "", K::Throttled, W::CredentialRefused),
-        (302, "", K::NotAccepted, W::Unrecognised),
+        (302, "", K::NotAccepted, W::TryLater),
         (408, "", K::NotAccepted, W::TryLater),
         (429, "", K::NotAccepted, W::TryLater),
         (500, r#"{"error":"internal_failure"}"#, K::NotAccepted, W::TryLater),

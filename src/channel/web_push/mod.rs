@@ -155,7 +155,8 @@ impl Channel for WebPushChannel {
         false
     }
 
-    /// Whoever registers a subscription names its service: one that does not answer must not stop the rest.
+    /// Whoever registers a subscription names its service: what one of them says, or leaves unsaid, opens no circuit
+    /// for the rest.
     fn one_service(&self) -> bool {
         false
     }

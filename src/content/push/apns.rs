@@ -38,6 +38,6 @@ pub fn aps(push: &Push<'_>) -> Json {
         ("thread-id", get("thread")),
         // An image is fetched and shown by the app's own extension, which only then is asked.
         ("mutable-content", one(push.get("image").is_some())),
-        ("content-available", one(push.is_silent() || !push.is_shown())),
+        ("content-available", one(push.is_background())),
     ])
 }

@@ -92,6 +92,7 @@ fn checked(push: &Json, written: bool) -> Vec<Wrong> {
         checks.add("", "must have a title, a body or data");
     }
     checks.silent(push);
+    checks.background(push);
     for (key, args) in [("title_key", "title_args"), ("body_key", "body_args")] {
         if push.get(args).is_some() && push.get(key).is_none() {
             checks.add(&format!("/{args}"), &format!("stands only beside {key}"));
@@ -241,12 +242,26 @@ impl Checks {
                     if !matches!(value, Json::Object(_)) {
                         self.add(&pointer, "must be an object");
                     }
+                    // Both take the place of the common data, and go by the same rules.
+                    if let Some(pairs) = value.get("data").filter(|_| matches!(name.as_str(), "android" | "webpush")) {
+                        self.pairs(&child(&pointer, "data"), pairs);
+                    }
                 }
                 _ => {
                     let known = "notification, data, android, apns, webpush, fcm_options";
                     self.add(&pointer, &format!("is not a field here; there are {known}"));
                 }
             }
+        }
+    }
+
+    /// The same where APNs is told so by name.
+    fn background(&mut self, push: &Json) {
+        let named = push.get("apns").and_then(|apns| apns.get("push_type"));
+        if named == Some(&Json::Text("background".into()))
+            && ["title", "body", "badge", "sound"].iter().any(|name| push.get(name).is_some())
+        {
+            self.add("/apns/push_type", "must not be background beside what is shown");
         }
     }
 

@@ -113,28 +113,51 @@ impl<'a> Push<'a> {
 
     /// Whether a person sees or hears anything.
     fn is_shown(&self) -> bool {
-        ["title", "subtitle", "body", "title_key", "body_key", "badge", "sound"]
-            .iter()
-            .any(|name| self.get(name).is_some())
+        has_any(self.0, &SHOWN) || self.is_shown_by_a_platform()
+    }
+
+    /// By what stands in a platform's own part alone.
+    fn is_shown_by_a_platform(&self) -> bool {
+        let aps = self.get("apns").and_then(|apns| apns.get("aps"));
+        let fcm = self.get("fcm");
+        let android = fcm.and_then(|fcm| fcm.get("android")).and_then(|android| android.get("notification"));
+        aps.is_some_and(|aps| has_any(aps, &["alert", "badge", "sound"]))
+            || fcm.is_some_and(|fcm| fcm.get("notification").is_some())
+            || android.is_some()
+            || self.get("web_push").is_some_and(|web| web.get("title").is_some())
+    }
+
+    /// Named for APNs. A call and its like are urgent, and are nothing that is fetched in the background.
+    fn named_type(&self) -> Option<PushType> {
+        let Some(Json::Text(name)) = self.get("apns").and_then(|apns| apns.get("push_type")) else { return None };
+        check::PUSH_TYPES.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind)
+    }
+
+    fn is_background(&self) -> bool {
+        let usual = self.is_silent() || !self.is_shown();
+        self.named_type().map_or(usual, |named| named == PushType::Background)
     }
 
     fn urgency(&self) -> Urgency {
         match self.text("urgency") {
             Some("low") => Urgency::Low,
             Some("normal") => Urgency::Normal,
-            Some(_) | None if self.is_silent() || !self.is_shown() => Urgency::Normal,
+            Some(_) | None if self.is_background() => Urgency::Normal,
             Some(_) | None => Urgency::High,
         }
     }
 
     fn push_type(&self) -> PushType {
-        let named = match self.get("apns").and_then(|apns| apns.get("push_type")) {
-            Some(Json::Text(name)) => check::PUSH_TYPES.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind),
-            _ => None,
-        };
-        let shown = self.is_shown() && !self.is_silent();
-        named.unwrap_or(if shown { PushType::Alert } else { PushType::Background })
+        let usual = if self.is_background() { PushType::Background } else { PushType::Alert };
+        self.named_type().unwrap_or(usual)
     }
+}
+
+/// What a person sees or hears, of the parts that all platforms have.
+const SHOWN: [&str; 7] = ["title", "subtitle", "body", "title_key", "body_key", "badge", "sound"];
+
+fn has_any(json: &Json, names: &[&str]) -> bool {
+    names.iter().any(|name| json.get(name).is_some())
 }
 
 /// An object of those members that there are.

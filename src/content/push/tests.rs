@@ -79,6 +79,17 @@ fn what_nobody_sees_is_a_background_push_of_normal_urgency() {
         assert_eq!(apns.payload, r#"{"aps":{"content-available":1},"sync":"1"}"#);
         assert_eq!((apns.settings.push_type, apns.settings.urgency), (PushType::Background, Urgency::Normal));
     }
+    for (push, kind, payload) in [
+        (r#"{"apns":{"aps":{"alert":"Hi"}}}"#, PushType::Alert, r#"{"aps":{"alert":"Hi"}}"#),
+        (r#"{"data":{"call":"1"},"apns":{"push_type":"voip"}}"#, PushType::Voip, r#"{"aps":{},"call":"1"}"#),
+    ] {
+        let made = made(&json(push), Apns).unwrap();
+        assert_eq!(
+            (made.payload.as_str(), made.settings.push_type, made.settings.urgency),
+            (payload, kind, Urgency::High)
+        );
+    }
+    assert_eq!(made(&json(r#"{"fcm":{"notification":{"title":"T"}}}"#), Fcm).unwrap().settings.urgency, Urgency::High);
     let usual = made(&json(r#"{"title":"T"}"#), Apns).unwrap().settings;
     assert_eq!((usual.push_type, usual.urgency), (PushType::Alert, Urgency::High));
     assert_eq!(made(&json(r#"{"title":"T","urgency":"low"}"#), WebPush).unwrap().settings.urgency, Urgency::Low);
@@ -137,6 +148,11 @@ fn every_fault_is_told_at_its_place() {
             vec!["/fcm/token", "/fcm/data/gcm.x", "/fcm/android"],
         ),
         (r#"{"web_push":[]}"#, vec!["/web_push"]),
+        (r#"{"title":"T","apns":{"push_type":"background"}}"#, vec!["/apns/push_type"]),
+        (
+            r#"{"fcm":{"android":{"data":{"n":1}},"webpush":{"data":{"from":"x"}}}}"#,
+            vec!["/fcm/android/data/n", "/fcm/webpush/data/from"],
+        ),
         (r#"{"web_push":{"belfry":1}}"#, vec!["/web_push/belfry"]),
     ] {
         let found = check_written(&json(push));

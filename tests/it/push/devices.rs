@@ -1,137 +1,9 @@
-//! The whole way: stored devices, what providers say of them, and what is told of it.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! The whole way: stored devices, what becomes of messages to them, and what is told of it.
 
 use serde_json::{Value, json};
-use tokio::runtime::{Builder, Runtime};
 
-use super::live::Live;
-use crate::peers::apns_sim::login::SimKey;
-use crate::peers::apns_sim::{Act, ApnsSim, Options, START};
-use crate::peers::fcm_sim::{Act as FcmAct, FcmSim};
-use crate::peers::until::until;
-use crate::peers::web_push_sim::{PushService, Speaks};
-
-const TOPIC: &str = "com.example.shop";
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-
-/// A server with all three platforms behind it.
-struct Bed {
-    live: Live,
-    apns: ApnsSim,
-    fcm: FcmSim,
-    web: PushService,
-    key: SimKey,
-}
-
-fn now_ms() -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
-}
-
-fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
-}
-
-/// The sections of all three, with this `.p8` for APNs. `short`: how long APNs may take to answer.
-fn sections(apns: &ApnsSim, p8: &str, short: &str) -> String {
-    let url = apns.url();
-    format!(
-        "[channels.apns]\nproviders = [\"ios\"]\n[channels.fcm]\nproviders = [\"android\"]\n\
-         [channels.web_push]\nproviders = [\"web\"]\n\
-         [providers.ios]\nkind = \"apns\"\ntopic = \"{TOPIC}\"\nteam_id = \"TEAM000001\"\nkey_id = \"KEY0000001\"\n\
-         key_file = \"{{dir}}/{p8}\"\nca_file = \"{{dir}}/apns.pem\"\nurl = \"{url}\"\ntimeouts = {{ answer = \"{short}\" }}\n\
-         [classes.transactional.retry]\nbase = \"50ms\"\ncap = \"100ms\"\n"
-    )
-}
-
-impl Bed {
-    fn new() -> Self {
-        Self::with("60s")
-    }
-
-    fn with(short: &str) -> Self {
-        let runtime = runtime();
-        let key = SimKey::new("TEAM000001", "KEY0000001");
-        let stranger = SimKey::new("TEAM000001", "KEY0000001");
-        let options = Options::new(std::slice::from_ref(&key), &[TOPIC]);
-        let (apns, fcm, web) = runtime.block_on(async {
-            let web = PushService::start(Speaks::Http2, now_ms()).await;
-            (ApnsSim::start(options).await, FcmSim::start().await, web)
-        });
-        let since = std::time::Duration::from_secs(u64::try_from(now_ms() / 1000 - START).unwrap());
-        apns.step(since);
-        fcm.step(since);
-        let vapid = belfry::channel::web_push::vapid::generate();
-        let vapid_pem = secrecy::ExposeSecret::expose_secret(&vapid.pem).to_owned();
-        let files = [
-            ("right.p8", key.pem.as_str()),
-            ("wrong.p8", stranger.pem.as_str()),
-            ("apns.pem", apns.tls().ca_pem.as_str()),
-            ("firebase.json", &fcm.key_file()),
-            ("fcm.pem", &fcm.ca),
-            ("vapid.pem", &vapid_pem),
-            ("web.pem", &web.ca),
-        ];
-        let others = Self::others(&fcm);
-        let live = Live::start(runtime, &format!("{}{others}", sections(&apns, "right.p8", short)), &files);
-        Self { live, apns, fcm, web, key }
-    }
-
-    fn others(fcm: &FcmSim) -> String {
-        format!(
-            "[providers.android]\nkind = \"fcm\"\nservice_account_file = \"{{dir}}/firebase.json\"\nurl = \"{}\"\n\
-             ca_file = \"{{dir}}/fcm.pem\"\n\
-             [providers.web]\nkind = \"web_push\"\nvapid_key_file = \"{{dir}}/vapid.pem\"\nsubject = \"mailto:a@b.example\"\n\
-             ca_file = \"{{dir}}/web.pem\"\nallow_internal = true\n",
-            fcm.url()
-        )
-    }
-
-    fn public(&self) -> String {
-        let pem = std::fs::read_to_string(self.live.dir.path().join("vapid.pem")).unwrap();
-        belfry::channel::web_push::vapid::public_of(&pem).unwrap()
-    }
-
-    fn reload(&self, p8: &str) {
-        self.live.reload(&format!("{}{}", sections(&self.apns, p8, "60s"), Self::others(&self.fcm)));
-    }
-
-    fn register(&self, recipient: &str, device: &str, token: &str) {
-        let path = format!("/v1/recipients/{recipient}/devices/{device}");
-        self.live.put(&path, &json!({"kind": "apns", "token": token, "app": TOPIC}));
-    }
-
-    fn device(&self, recipient: &str, device: &str) -> Value {
-        self.live.get(&format!("/v1/recipients/{recipient}/devices/{device}"))
-    }
-
-    /// To a stored recipient, by push.
-    fn push(&self, key: &str, recipient: &str) -> String {
-        self.live.send(key, &to(&json!({ "recipient": recipient })))
-    }
-
-    /// To devices that the request brings along.
-    fn push_to(&self, key: &str, devices: &Value) -> String {
-        self.live.send(key, &to(&json!({ "devices": devices })))
-    }
-
-    fn tokens_called(&self) -> Vec<String> {
-        self.apns.requests().into_iter().map(|seen| seen.token).collect()
-    }
-}
-
-fn to(whom: &Value) -> Value {
-    json!({"class": "transactional", "to": whom, "channels": ["push"],
-        "content": {"push": {"title": "Shipped", "body": "Order 42", "data": {"order": "42"}}}})
-}
-
-fn hex(number: u8) -> String {
-    format!("{number:02x}").repeat(32)
-}
-
-fn states(notification: &Value) -> Vec<&str> {
-    notification["deliveries"].as_array().unwrap().iter().map(|one| one["state"].as_str().unwrap()).collect()
-}
+use super::bed::{Bed, hex, now_ms, states, to};
+use crate::peers::apns_sim::Act;
 
 #[test]
 fn one_push_to_a_recipient_is_one_delivery_for_each_device() {
@@ -250,118 +122,51 @@ fn what_dies_between_accept_and_call_is_suppressed_and_says_so() {
 }
 
 #[test]
-fn case_11_one_bad_token_is_quarantined_and_a_wave_of_them_opens_the_circuit_and_drops_nothing() {
+fn a_retry_is_recognised_whatever_has_become_of_the_recipient() {
+    let bed = Bed::new();
+    bed.live.put("/v1/recipients/ann", &json!({"email": "ann@example.com"}));
+    bed.register("ann", "phone", &hex(1));
+    let mail = json!({"class": "security", "to": {"recipient": "ann"}, "channels": ["email", "push"],
+        "content": {"subject": "S", "text": "T", "push": {"title": "T"}}});
+    let id = bed.live.send("one", &mail);
+    // No email any more, and the token under another app as well.
+    bed.live.put("/v1/recipients/ann", &json!({"locale": "sv"}));
+    bed.live.put("/v1/recipients/ann/devices/twin", &json!({"kind": "apns", "token": hex(1)}));
+    assert_eq!(bed.live.send("one", &mail), id);
+    // And what is new goes out once to the device that is there twice.
+    let ended = bed.live.ended(&bed.push("two", "ann"));
+    assert_eq!(states(&ended), ["accepted"], "{ended}");
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_an_older_whatever_the_token_is_by_then() {
     let bed = Bed::new();
     bed.register("ann", "phone", &hex(1));
-    let bad = Act::refusal(400, "BadDeviceToken");
-    bed.apns.always(&hex(1), bad.clone());
-    assert_eq!(states(&bed.live.ended(&bed.push("ann", "ann"))), ["failed"]);
-    assert_eq!(bed.device("ann", "phone")["standing"], "quarantined");
-    // From here on every token gets it: the gateway is the wrong one.
-    for number in 2..=8 {
-        bed.apns.always(&hex(number), bad.clone());
-        bed.register(&format!("u{number}"), "phone", &hex(number));
-    }
-    let mut sent = Vec::new();
-    for number in 2..=4 {
-        let id = bed.push(&format!("u{number}"), &format!("u{number}"));
-        assert_eq!(states(&bed.live.ended(&id)), ["failed"]);
-    }
-    for number in 5..=8 {
-        sent.push(bed.push(&format!("u{number}"), &format!("u{number}")));
-    }
-    for id in &sent {
-        let waits = bed
-            .live
-            .once(id, "it waits behind the circuit", |one| one["state"] == "queued" || one["state"] == "deferred");
-        assert_eq!(states(&waits).len(), 1);
-    }
-    until("the circuit is open", PATIENCE, || {
-        bed.live.metrics().contains("belfry_circuits_opened_total{provider=\"ios\",why=\"tokens\"} 1").then_some(())
-    });
-    // Also those that were put aside before it was clear.
-    until("all are spared", PATIENCE, || {
-        let standings =
-            std::iter::once(("ann".to_owned(), 1)).chain((2..=8).map(|number| (format!("u{number}"), number)));
-        standings.map(|(who, _)| bed.device(&who, "phone")["standing"].clone()).all(|it| it == "live").then_some(())
-    });
-    assert_eq!(bed.live.get("/v1/devices/dead")["data"], json!([]));
-    for number in 1..=8 {
-        bed.apns.always(&hex(number), Act::Answer { status: 200, body: String::new(), retry_after: None });
-    }
-    bed.reload("right.p8");
-    for id in &sent {
-        assert_eq!(states(&bed.live.ended(id)), ["accepted"]);
-    }
+    let version = |number: i64, ahead: i64| {
+        let mut body = to(&json!({"recipient": "ann"}));
+        body["collapse"] = json!("order-42");
+        body["version"] = json!(number);
+        body["send_at"] = json!(belfry::intake::instant::rfc3339(belfry_domain::UnixMs(now_ms() + ahead)));
+        body
+    };
+    let first = bed.live.send("v1", &version(1, 1_500));
+    bed.register("ann", "phone", &hex(2));
+    let second = bed.live.send("v2", &version(2, 0));
+    assert_eq!(states(&bed.live.ended(&second)), ["accepted"]);
+    assert_eq!(states(&bed.live.ended(&first)), ["superseded"]);
 }
 
 #[test]
-fn a_wrong_key_stops_the_lane_and_costs_nothing_and_the_right_one_drains_it() {
+fn a_browser_is_one_device_whatever_else_its_subscription_says() {
     let bed = Bed::new();
-    bed.reload("wrong.p8");
-    let devices: Vec<String> = (1..=6).map(hex).collect();
-    let sent: Vec<String> = devices
-        .iter()
-        .enumerate()
-        .map(|(at, token)| bed.push_to(&at.to_string(), &json!([{"kind": "apns", "token": token}])))
-        .collect();
-    until("the circuit is open", PATIENCE, || {
-        bed.live.metrics().contains("belfry_circuit_open{provider=\"ios\"} 1").then_some(())
-    });
-    for id in &sent {
-        bed.live.once(id, "it waits", |one| one["state"] == "queued" || one["state"] == "deferred");
-    }
-    assert_eq!(bed.apns.effects().len(), 0);
-    bed.reload("right.p8");
-    for id in &sent {
-        assert_eq!(states(&bed.live.ended(id)), ["accepted"]);
-    }
-    let mut tokens: Vec<String> = bed.apns.effects().into_iter().map(|seen| seen.token).collect();
-    tokens.sort_unstable();
-    assert_eq!(tokens, devices);
-    // One login for all, and the reload made none anew for the key that it had before.
-    assert_eq!(bed.key.team, "TEAM000001");
-}
-
-#[test]
-fn case_41_a_key_that_firebase_lacks_for_apple_costs_android_nothing() {
-    let bed = Bed::new();
-    for token in ["iphone", "pixel"] {
-        bed.fcm.device(token);
-        bed.live.put(&format!("/v1/recipients/{token}/devices/d"), &json!({"kind": "fcm", "token": token}));
-    }
-    bed.fcm.script("iphone", [FcmAct::error(401, "UNAUTHENTICATED", Some("THIRD_PARTY_AUTH_ERROR"), Vec::new())]);
-    let id = bed.push("iphone", "iphone");
-    let ended = bed.live.ended(&id);
-    assert_eq!(states(&ended), ["failed"]);
-    assert_eq!(
-        ended["deliveries"][0]["reason"],
-        "Refused for good: the project's own key for APNs or web push is refused, at the provider."
-    );
-    assert_eq!(states(&bed.live.ended(&bed.push("pixel", "pixel"))), ["accepted"]);
-    assert_eq!(bed.fcm.seen(|seen| seen.grants), 1);
-    assert_eq!(bed.device("iphone", "d")["standing"], "live");
-    assert!(
-        bed.live.metrics().contains("belfry_setup_refusals_total{provider=\"android\",why=\"third_party_refused\"} 1")
-    );
-}
-
-#[test]
-fn case_38_a_project_that_is_not_there_stops_the_lane_and_keeps_the_tokens() {
-    let bed = Bed::new();
-    bed.fcm.device("pixel");
-    bed.live.put("/v1/recipients/ann/devices/d", &json!({"kind": "fcm", "token": "pixel"}));
-    bed.fcm.script("pixel", [FcmAct::error(404, "NOT_FOUND", None, Vec::new())]);
-    let id = bed.push("one", "ann");
-    until("the circuit is open", PATIENCE, || {
-        bed.live.metrics().contains("belfry_circuits_opened_total{provider=\"android\",why=\"setup\"} 1").then_some(())
-    });
-    assert_eq!(bed.device("ann", "d")["standing"], "live");
-    // The trial goes through: the message that waited is sent.
-    assert_eq!(states(&bed.live.ended(&id)), ["accepted"]);
-    bed.fcm.script("pixel", [FcmAct::error(404, "NOT_FOUND", Some("UNREGISTERED"), Vec::new())]);
-    assert_eq!(states(&bed.live.ended(&bed.push("two", "ann"))), ["bounced"]);
-    assert_eq!(bed.device("ann", "d")["standing"], "dead");
+    let subscription: Value = serde_json::from_str(&bed.web.subscribe(&bed.public())).unwrap();
+    let mut bare = subscription.clone();
+    bare.as_object_mut().unwrap().remove("expirationTime");
+    bed.live.put("/v1/recipients/ann/devices/browser", &json!({"kind": "web_push", "subscription": bare}));
+    bed.live.put("/v1/recipients/bob/devices/browser", &json!({"kind": "web_push", "subscription": subscription}));
+    assert_eq!(bed.live.asked("GET", "/v1/recipients/ann/devices/browser", None, None).0, 404);
+    assert_eq!(states(&bed.live.ended(&bed.push("one", "bob"))), ["accepted"]);
+    assert_eq!(bed.web.taken().len(), 1);
 }
 
 #[test]

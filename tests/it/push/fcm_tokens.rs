@@ -170,11 +170,11 @@ async fn no_token_is_nothing_sent() {
         (answer(401, r#"{"error":"invalid_client"}"#), OutcomeKind::Throttled, WhyCode::CredentialRefused),
         (answer(429, ""), OutcomeKind::NotAccepted, WhyCode::TryLater),
         (answer(500, ""), OutcomeKind::NotAccepted, WhyCode::TryLater),
-        (answer(200, "<html>"), OutcomeKind::NotAccepted, WhyCode::Unrecognised),
+        (answer(200, "<html>"), OutcomeKind::NotAccepted, WhyCode::TryLater),
         (answer(200, broken), OutcomeKind::Throttled, WhyCode::CredentialRefused),
         (Act::Stall, OutcomeKind::NotAccepted, WhyCode::TimedOutBefore),
-        (Act::StallBody(200), OutcomeKind::NotAccepted, WhyCode::Unrecognised),
-        (Act::Endless(200), OutcomeKind::NotAccepted, WhyCode::Unrecognised),
+        (Act::StallBody(200), OutcomeKind::NotAccepted, WhyCode::TryLater),
+        (Act::Endless(200), OutcomeKind::NotAccepted, WhyCode::TryLater),
     ];
     join_all(acts.iter().map(async |(act, kind, why)| {
         let bed = Bed::with(FcmSim::start().await, impatient);
