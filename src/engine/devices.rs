@@ -183,7 +183,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// `refused`: by the provider, for what may be our own fault. One try: where the store is away the next call to the token hears the same word.
+    /// `refused`: by the provider, for what may be our own fault. One try: where the store is away, the next call
+    /// to the token hears the same word.
     async fn bury(
         &self,
         outcome: &Outcome,
