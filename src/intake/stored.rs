@@ -33,8 +33,9 @@ pub struct Stored(BTreeMap<String, Recipient>);
 #[must_use]
 pub fn may_name(bytes: &[u8]) -> bool {
     const NAME: &[u8] = b"\"recipient\"";
-    // A name with escapes in it is looked for as well, by what every escape begins with.
-    bytes.windows(NAME.len()).any(|window| window == NAME) || bytes.contains(&b'\\')
+    // A name with escapes in it counts as well, by the only escape that can spell a letter: line ends are
+    // escaped in nearly every text.
+    bytes.windows(NAME.len()).any(|window| window == NAME) || bytes.windows(2).any(|pair| pair == b"\\u")
 }
 
 /// The recipient that a request names.

@@ -1,13 +1,14 @@
 //! A provider that messages go out through. It knows no store, no metrics, no HTTP status of ours:
 //! it makes one call and says, out of a closed set, what came of it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ReceiptKind;
-use belfry_domain::{DeliveryId, Outcome};
+use belfry_domain::{DeliveryId, Outcome, Why};
 
 use super::message::Outgoing;
 
@@ -75,6 +76,24 @@ pub trait Channel: Send + Sync + 'static {
     /// Asks the provider about an earlier call; only where the guard is `Lookup`.
     async fn look_up(&self, _out: &Outgoing) -> Looked {
         Looked::NotYet
+    }
+}
+
+/// Why a look at a provider went wrong. Holds no part of a login.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct CheckProblem {
+    pub why: Why,
+    /// The machine's own words: of the network, of name look-up, of TLS.
+    pub detail: Option<String>,
+}
+
+impl fmt::Display for CheckProblem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.why.words())?;
+        for said in [&self.why.answer, &self.detail].into_iter().flatten() {
+            write!(out, ": {said}")?;
+        }
+        Ok(())
     }
 }
 

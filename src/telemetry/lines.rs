@@ -210,10 +210,15 @@ fn stepped(about: &About<'_>, fact: &StepFact) {
 const fn attempted(outcome: OutcomeKind, why: WhyCode) -> &'static str {
     match (outcome, why) {
         (OutcomeKind::Accepted, _) => "the provider accepted it",
+        (OutcomeKind::Refused, WhyCode::TokenMalformed) => "it was refused here: the token has not the form of one",
         (OutcomeKind::Refused, _) => "the provider refused it for good",
         (OutcomeKind::RecipientGone, _) => "the provider refused it: there is no such recipient",
         (OutcomeKind::NotAccepted, _) => "it was definitely not accepted, and may be tried again",
         (OutcomeKind::Throttled, WhyCode::CredentialRefused) => "the provider refused our login",
+        (
+            OutcomeKind::Throttled,
+            WhyCode::SetupRefused | WhyCode::ClockSkew | WhyCode::BadToken | WhyCode::WrongApp,
+        ) => "it waits: a setting of ours or at the provider is wrong",
         (OutcomeKind::Throttled, _) => "the provider is busy or asked to wait",
         (OutcomeKind::Unknown, _) => "whether it was accepted is unknown",
     }

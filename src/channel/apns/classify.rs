@@ -10,8 +10,8 @@ use belfry_domain::UnixMs;
 use belfry_domain::outcome::{Outcome, ThrottleScope, Why, WhyCode};
 use serde::Deserialize;
 
+use crate::channel::https::Answer;
 use crate::channel::https::retry_after::retry_after;
-use crate::channel::https::{Answer, Fault};
 
 /// How long a device is left alone after "too many requests" that name no time.
 const AFTER_TOO_MANY: Duration = Duration::from_secs(60);
@@ -206,16 +206,6 @@ fn by_status(told: &Told) -> Outcome {
         300..=499 => Outcome::NotAccepted { retry_after: told.retry_after, why: told.why(WhyCode::Unrecognised) },
         500..=599 => Outcome::Unknown { retry_after: told.retry_after, why: told.why(WhyCode::ProviderFailed) },
         _ => Outcome::Unknown { retry_after: None, why: told.why(WhyCode::Unrecognised) },
-    }
-}
-
-/// What is known without an answer.
-#[must_use]
-pub fn unanswered(fault: &Fault) -> Outcome {
-    match fault {
-        Fault::LeaseLost => Outcome::NotAccepted { retry_after: None, why: Why::new(WhyCode::LeaseLost) },
-        Fault::NotTaken { code, .. } => Outcome::NotAccepted { retry_after: None, why: Why::new(*code) },
-        Fault::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(*code) },
     }
 }
 

@@ -3,6 +3,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 use super::*;
+use crate::channel::https::Fault;
 
 const TOKEN: &str = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0";
 
@@ -183,7 +184,7 @@ fn no_answer_is_told_as_what_is_known_of_it() {
         (Fault::Unknown { code: WhyCode::TimedOutAfter }, "unknown timed_out_after"),
         (Fault::Unknown { code: WhyCode::CutAfter }, "unknown cut_after"),
     ] {
-        assert_eq!(brief(&unanswered(&fault)), expected);
+        assert_eq!(brief(&fault.outcome()), expected);
     }
 }
 

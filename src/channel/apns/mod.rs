@@ -17,33 +17,15 @@ use belfry_domain::outcome::{Outcome, RepeatGuard, Why, WhyCode};
 pub use self::settings::ApnsConfigError;
 pub use self::token::Mints;
 
-use self::classify::{Told, Topic, classify, is_expired_login, unanswered};
+use self::classify::{Told, Topic, classify, is_expired_login};
 use self::config::ApnsConfig;
 use self::request::{Draft, Unsendable};
 use self::settings::{Login, Settings};
 use self::token::{CannotSign, Mint, Minted, Renewal};
 use super::https::{Commit, Fault, Https};
-use crate::ports::channel::{Call, Channel};
+use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::clock::Clock;
 use crate::ports::message::Outgoing;
-
-/// Why a look at APNs went wrong. Holds no part of a login.
-#[derive(Clone, Debug, thiserror::Error)]
-pub struct CheckProblem {
-    pub why: Why,
-    /// The machine's own words: of the network, of name look-up, of TLS.
-    pub detail: Option<String>,
-}
-
-impl std::fmt::Display for CheckProblem {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.why.words())?;
-        for said in [&self.why.answer, &self.detail].into_iter().flatten() {
-            write!(out, ": {said}")?;
-        }
-        Ok(())
-    }
-}
 
 /// One `[providers.<name>]` of kind `apns`. Connections are its own: Apple allows one team on each.
 pub struct ApnsChannel {
@@ -71,7 +53,7 @@ impl From<CannotSign> for Unmade {
 impl Unmade {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Fault(fault) => unanswered(fault),
+            Self::Fault(fault) => fault.outcome(),
             Self::CannotSign => {
                 let why = Why::said(WhyCode::TryLater, "the login could not be signed");
                 Outcome::NotAccepted { retry_after: None, why }

@@ -30,7 +30,7 @@ use self::settings::Settings;
 use self::token::{NoToken, Tokens};
 use super::https::retry_after::retry_after;
 use super::https::{Answer, Commit, Fault};
-use crate::ports::channel::{Call, Channel};
+use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::clock::Clock;
 use crate::ports::message::{Outgoing, Rendered};
 
@@ -38,24 +38,6 @@ use crate::ports::message::{Outgoing, Rendered};
 const LONGEST_TOKEN: usize = 4096;
 /// No device's.
 const NOBODY: &str = "belfry-check:not-a-device";
-
-/// Why a look at FCM went wrong. Holds no part of a login.
-#[derive(Clone, Debug, thiserror::Error)]
-pub struct CheckProblem {
-    pub why: Why,
-    /// The machine's own words: of the network, of name look-up, of TLS.
-    pub detail: Option<String>,
-}
-
-impl std::fmt::Display for CheckProblem {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.why.words())?;
-        for said in [&self.why.answer, &self.detail].into_iter().flatten() {
-            write!(out, ": {said}")?;
-        }
-        Ok(())
-    }
-}
 
 /// One `[providers.<name>]` of kind `fcm`.
 pub struct FcmChannel {
@@ -175,12 +157,9 @@ fn is_about_the_trial(code: WhyCode) -> bool {
 }
 
 fn of_fault(fault: Fault) -> Posted {
-    let not_accepted = |code| Outcome::NotAccepted { retry_after: None, why: Why::new(code) };
-    match fault {
-        Fault::LeaseLost => not_accepted(WhyCode::LeaseLost).into(),
-        Fault::NotTaken { code, detail } => Posted { outcome: not_accepted(code), detail },
-        Fault::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(code) }.into(),
-    }
+    let outcome = fault.outcome();
+    let detail = if let Fault::NotTaken { detail, .. } = fault { detail } else { None };
+    Posted { outcome, detail }
 }
 
 /// Whether FCM could have given it out. What it could not is refused here, without a call.

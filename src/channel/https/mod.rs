@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use belfry_domain::WhyCode;
+use belfry_domain::{Outcome, Why, WhyCode};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use secrecy::SecretString;
@@ -124,6 +124,17 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What it means for the message. A fault is never a refusal.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let not_accepted = |code| Outcome::NotAccepted { retry_after: None, why: Why::new(code) };
+        match self {
+            Self::LeaseLost => not_accepted(WhyCode::LeaseLost),
+            Self::NotTaken { code, .. } => not_accepted(*code),
+            Self::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(*code) },
+        }
+    }
+
     fn not_taken(code: WhyCode, detail: impl Into<String>) -> Self {
         Self::NotTaken { code, detail: Some(detail.into()) }
     }

@@ -34,26 +34,8 @@ use self::pool::Pool;
 use self::reply::Reply;
 use self::settings::Settings;
 use self::words::Unsaid;
-use crate::ports::channel::{Call, Channel};
+use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::message::{Outgoing, Rendered};
-
-/// Why a look at the mail server went wrong. Holds no part of a login.
-#[derive(Clone, Debug, thiserror::Error)]
-pub struct CheckProblem {
-    pub why: Why,
-    /// The machine's own words: of the network, of name look-up, of TLS.
-    pub detail: Option<String>,
-}
-
-impl std::fmt::Display for CheckProblem {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.why.words())?;
-        for said in [&self.why.answer, &self.detail].into_iter().flatten() {
-            write!(out, ": {said}")?;
-        }
-        Ok(())
-    }
-}
 
 /// One `[providers.<name>]` of kind `smtp`.
 pub struct SmtpChannel {

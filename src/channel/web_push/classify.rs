@@ -15,8 +15,8 @@ use belfry_domain::UnixMs;
 use belfry_domain::outcome::{Outcome, ThrottleScope, Why, WhyCode};
 use http::HeaderMap;
 
+use crate::channel::https::Answer;
 use crate::channel::https::retry_after::retry_after;
-use crate::channel::https::{Answer, Fault};
 
 /// Whose answer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,16 +110,6 @@ pub fn classify(answer: &Answer, service: Service, now: UnixMs) -> Outcome {
         // It broke over the message, before or after it had taken it.
         500..=599 => Outcome::Unknown { retry_after: asked, why: said(WhyCode::ProviderFailed) },
         _ => Outcome::NotAccepted { retry_after: None, why: said(WhyCode::Unrecognised) },
-    }
-}
-
-/// What came of a call without an answer.
-#[must_use]
-pub fn of_fault(fault: &Fault) -> Outcome {
-    match fault {
-        Fault::LeaseLost => Outcome::NotAccepted { retry_after: None, why: Why::new(WhyCode::LeaseLost) },
-        Fault::NotTaken { code, .. } => Outcome::NotAccepted { retry_after: None, why: Why::new(*code) },
-        Fault::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(*code) },
     }
 }
 

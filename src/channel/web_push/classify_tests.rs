@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::*;
+use crate::channel::https::Fault;
 
 const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
@@ -247,7 +248,7 @@ fn calls_without_an_answer() {
         (Fault::Unknown { code: W::TimedOutAfter }, K::Unknown, W::TimedOutAfter),
         (Fault::Unknown { code: W::CutAfter }, K::Unknown, W::CutAfter),
     ] {
-        let outcome = of_fault(&fault);
+        let outcome = fault.outcome();
         assert_eq!((outcome.kind(), outcome.why()), (kind, &Why::new(code)));
     }
 }

@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 pub use self::encrypt::MOST_PLAINTEXT;
 pub use self::settings::WebPushConfigError;
 
-use self::classify::{Service, classify, of_fault};
+use self::classify::{Service, classify};
 use self::config::WebPushConfig;
 use self::encrypt::{NotOnCurve, encrypt};
 use self::payload::with_own;
@@ -168,7 +168,7 @@ impl Channel for WebPushChannel {
         };
         match self.https.ask(request, &|| call.commit()).await {
             Ok(answer) => classify(&answer, service, self.clock.now()),
-            Err(fault) => of_fault(&fault),
+            Err(fault) => fault.outcome(),
         }
     }
 }
