@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::ports::StoreError;
+use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
 use belfry_domain::WhyCode;
@@ -55,12 +56,16 @@ pub enum Fact {
     TaskPanicked {
         task: &'static str,
     },
+    /// `service`: of the services behind the provider, the one that it is about. `cause`: the word that opened it.
     CircuitOpened {
         provider: String,
+        service: Option<Service>,
         why: OpenWhy,
+        cause: WhyCode,
     },
     CircuitClosed {
         provider: String,
+        service: Option<Service>,
     },
     /// A provider's word that is about no one message.
     Provider {

@@ -137,6 +137,7 @@ async fn api(
         dice: Arc::new(MachineDice),
         facts: recorder,
         metrics: Arc::new(move || metrics.exposition()),
+        circuits: Arc::new(Vec::new),
         bootstrap: Some(bootstrap()),
         environments: Arc::new(Vec::new),
         roles: vec!["api"],

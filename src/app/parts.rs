@@ -69,7 +69,7 @@ impl Parts {
             facts: self.recorder.clone(),
             policy: Arc::new(move || policy.borrow().clone()),
         };
-        let recorder = self.recorder.clone();
+        let (recorder, circuits) = (self.recorder.clone(), self.recorder.clone());
         let policy = self.policy.subscribe();
         Ok(Deps {
             intake: Arc::new(Intake::new(ports, &secret)),
@@ -84,6 +84,7 @@ impl Parts {
             dice: Arc::new(MachineDice),
             facts: self.recorder.clone(),
             metrics: Arc::new(move || recorder.exposition()),
+            circuits: Arc::new(move || circuits.open_circuits()),
             bootstrap: keys::bootstrap(config),
             environments: Arc::new(move || policy.borrow().environments.keys().cloned().collect()),
             public_url: config.public_url(address),

@@ -107,7 +107,8 @@ impl Providers {
             }
             ProviderKind::WebPush(web) => {
                 let channel = WebPushChannel::new(web, self.clock.clone()).map_err(unbuilt!())?;
-                let concurrency = at_once(web.connections, web.streams);
+                // Of which each push service gets half: all that its own connections take, and none of the others'.
+                let concurrency = at_once(web.connections, web.streams).saturating_mul(2);
                 Ok(Provider { channel: Arc::new(channel), concurrency, pace })
             }
             ProviderKind::Outbox(_) => Ok(Provider { pace, ..self.outbox_provider(config) }),

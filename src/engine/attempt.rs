@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use belfry_domain::admission::{Verdict, admit};
-use belfry_domain::breaker::Breaker;
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ClaimMark;
@@ -20,7 +19,7 @@ use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared};
 use crate::facts::Fact;
-use crate::ports::channel::Call;
+use crate::ports::channel::{Call, Service};
 use crate::ports::deliveries::{Claim, Spend, Written};
 use crate::ports::message::{Outgoing, Rendered};
 use crate::ports::policy::{DeviceOf, Provider};
@@ -128,6 +127,14 @@ impl<'a> Work<'a> {
         if let Some(aimed) = &aimed {
             out.address = aimed.address().clone();
         }
+        let service = self.provider.channel.service(&out.address);
+        let place = match self.at_service(&held.delivery.lane, service).await {
+            Ok(place) => place,
+            Err(event) => return Some((held, event)),
+        };
+        if let Some(event) = self.beyond_budget(&held.delivery) {
+            return Some((held, event));
+        }
         if self.class.at_most_once() {
             held = self.spend(held).await?;
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
@@ -140,8 +147,9 @@ impl<'a> Work<'a> {
         if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
             return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
         }
-        let event = self.call(&out, &held, aimed.as_ref()).await;
-        drop(turn);
+        let service = place.as_ref().map(|place| &place.service);
+        let event = self.call(&out, &held, (aimed.as_ref(), service)).await;
+        drop((turn, place));
         Some((held, event))
     }
 
@@ -169,9 +177,13 @@ impl<'a> Work<'a> {
             return Some(self.shared.hold_for(BEHIND_CIRCUIT, DeferWhy::Breaker));
         }
         let alone = self.shared.tokens.left_alone(&delivery.lane.provider, &delivery.address_hash, boot);
-        if let Some(wait) = alone {
-            return Some(self.shared.hold_for(wait, DeferWhy::Pace));
-        }
+        alone.map(|wait| self.shared.hold_for(wait, DeferWhy::Pace))
+    }
+
+    /// Counts the call that is about to be made, or says why it has to wait. Only right before it: what is put off
+    /// for another reason must neither count as traffic nor use the budget up.
+    fn beyond_budget(&self, delivery: &Delivery) -> Option<Event> {
+        let (health, boot) = (&self.shared.health, self.shared.deps.clock.boot());
         if delivery.attempts == 0 {
             health.first_attempt(&delivery.lane, boot);
         } else if !self.class.budget_exempt && !health.take_retry(&delivery.lane, boot) {
@@ -278,7 +290,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn call(&self, out: &Outgoing, held: &Held<'_>, aimed: Option<&Aimed>) -> Event {
+    async fn call(
+        &self,
+        out: &Outgoing,
+        held: &Held<'_>,
+        (aimed, service): (Option<&Aimed>, Option<&Service>),
+    ) -> Event {
         let clock = &self.shared.deps.clock;
         let started = clock.boot();
         let call = Call::new(self.live.clone());
@@ -300,7 +317,7 @@ impl<'a> Work<'a> {
         let took = clock.boot().saturating_sub(started);
         self.shared.calls.took(&held.delivery.lane.provider, took);
         let outcome = self.heard(outcome, &held.delivery, (&out.address, aimed)).await;
-        self.note_health(&held.delivery.lane.provider, &outcome);
+        self.note_health(&held.delivery.lane.provider, service, &outcome);
         if matches!(&outcome, Outcome::NotAccepted { why, .. } if why.code == WhyCode::LeaseLost) {
             return Event::Released;
         }
@@ -314,15 +331,18 @@ impl<'a> Work<'a> {
         current.is_some_and(|now| Arc::ptr_eq(&now, &self.provider.channel))
     }
 
-    fn note_health(&self, provider: &str, outcome: &Outcome) {
-        let shared = self.shared;
+    fn note_health(&self, provider: &str, service: Option<&Service>, outcome: &Outcome) {
+        let (shared, now) = (self.shared, self.shared.deps.clock.boot());
+        if let Some(service) = service {
+            shared.services.hear(provider, service, outcome, now);
+        }
         if !self.is_current(provider) {
             return;
         }
-        if !self.provider.channel.one_service() && Breaker::is_out_of_reach(outcome) {
-            return;
+        let heard = shared.health.record(provider, service, outcome, now);
+        if let Some(forgotten) = heard.forgotten {
+            shared.circuit_closed(provider, Some(forgotten));
         }
-        let change = shared.health.record(provider, outcome, shared.deps.clock.boot());
-        self.circuit_changed(provider, change);
+        shared.circuit_changed(provider, service, (heard.change, outcome.why().code));
     }
 }

@@ -56,6 +56,10 @@ impl Door {
         free(priority, self.concurrency, |one| self.taken[place(one)]) > 0
     }
 
+    fn is_in_use(&self) -> bool {
+        self.taken.iter().any(|taken| *taken > 0) || self.waiting.iter().any(|waiting| !waiting.is_empty())
+    }
+
     /// Whoever is next and may call now; the slot counts as taken.
     fn next(&mut self) -> Option<(Priority, oneshot::Sender<Slot>)> {
         for priority in Priority::ALL.iter().copied() {
@@ -85,6 +89,10 @@ impl Calls {
                 door.taken[at] += 1;
                 return Slot { calls: self.clone(), lane: lane.clone() };
             }
+            // Whoever gave up waiting stands at the front; where nobody gives a turn back they would pile up.
+            while door.waiting[at].front().is_some_and(oneshot::Sender::is_closed) {
+                door.waiting[at].pop_front();
+            }
             let (tell, turn) = oneshot::channel();
             door.waiting[at].push_back(tell);
             turn
@@ -97,6 +105,32 @@ impl Calls {
                 Slot { calls: self.clone(), lane: lane.clone() }
             }
         }
+    }
+
+    /// A turn where nobody else has one.
+    pub(super) fn enter_alone(&self, lane: &Lane) -> Option<Slot> {
+        let mut doors = self.locked();
+        let door = doors.entry(lane.provider.clone()).or_default();
+        if door.is_in_use() {
+            return None;
+        }
+        door.taken[place(lane.priority)] += 1;
+        Some(Slot { calls: self.clone(), lane: lane.clone() })
+    }
+
+    /// How many calls are under way.
+    pub(super) fn under_way(&self, provider: &str) -> u16 {
+        self.locked().get(provider).map_or(0, |door| door.taken.iter().sum())
+    }
+
+    /// Forgets what nobody uses at this moment. Whether there was such a thing, or nothing.
+    pub(super) fn forget_idle(&self, provider: &str) -> bool {
+        let mut doors = self.locked();
+        let idle = !doors.get(provider).is_some_and(Door::is_in_use);
+        if idle {
+            doors.remove(provider);
+        }
+        idle
     }
 
     fn give_back(&self, lane: &Lane) {

@@ -8,9 +8,11 @@ use belfry_domain::outcome::ThrottleScope;
 use belfry_domain::retry::LONGEST_RETRY_AFTER;
 use belfry_domain::{ChannelKind, Delivery, Event, Lane, Outcome, UnixMs, WhyCode};
 
+use super::Shared;
 use super::attempt::Work;
 use super::settle::{Held, Settled};
 use crate::facts::{Fact, ProviderNews};
+use crate::ports::channel::Service;
 use crate::ports::deliveries::Owner;
 use crate::ports::message::Address;
 use crate::ports::policy::{DeviceOf, OUTBOX};
@@ -29,7 +31,7 @@ pub(super) struct Aimed {
 }
 
 impl<'a> Work<'a> {
-    fn owner(&self) -> Owner {
+    pub(super) fn owner(&self) -> Owner {
         let it = &self.claim.notification;
         Owner { tenant: it.tenant.clone(), environment: it.environment.clone() }
     }
@@ -133,27 +135,35 @@ impl<'a> Work<'a> {
         // What has not the form of a token was told to nobody, and says nothing of the others.
         let asked = outcome.why().code != WhyCode::TokenMalformed;
         let refused = asked && fault.is_some_and(TokenFault::may_be_ours);
-        if self.is_of_a_wave(&outcome, refused, delivery).await {
-            let why = outcome.why().clone();
-            return Outcome::Throttled { after: std::time::Duration::ZERO, scope: ThrottleScope::Credential, why };
+        if self.is_of_a_wave(&outcome, refused, (delivery, address)).await {
+            return Self::ours(&outcome);
         }
-        if let Some(fault) = fault {
-            self.bury(&outcome, (fault, refused), delivery, (address, aimed)).await;
+        let Some(fault) = fault else { return outcome };
+        if self.bury(&outcome, (fault, refused), delivery, (address, aimed)).await {
+            return Self::ours(&outcome);
         }
         outcome
     }
 
+    /// What a refusal is once it is clear that it is not the token's.
+    fn ours(outcome: &Outcome) -> Outcome {
+        let why = outcome.why().clone();
+        Outcome::Throttled { after: std::time::Duration::ZERO, scope: ThrottleScope::Credential, why }
+    }
+
     /// Whether a refusal is not the token's: most are refused, or it was called with settings that a reload has
     /// replaced since. Where each address names its own service, one of them says nothing of the others.
-    async fn is_of_a_wave(&self, outcome: &Outcome, refused: bool, delivery: &Delivery) -> bool {
+    async fn is_of_a_wave(&self, outcome: &Outcome, refused: bool, (delivery, address): (&Delivery, &Address)) -> bool {
         let shared = self.shared;
         let provider = &delivery.lane.provider;
-        if !self.provider.channel.one_service() || !(refused || matches!(outcome, Outcome::Accepted { .. })) {
+        if self.provider.channel.service(address).is_some() || !(refused || matches!(outcome, Outcome::Accepted { .. }))
+        {
             return false;
         }
         if !self.is_current(provider) {
             return refused;
         }
+        self.put_back_the_rest(provider).await;
         let wave = shared.tokens.hear(provider, &delivery.address_hash, refused, shared.deps.clock.boot());
         if !refused || !(wave || shared.health.refuses_tokens(provider)) {
             return false;
@@ -162,7 +172,7 @@ impl<'a> Work<'a> {
         true
     }
 
-    fn news(&self, delivery: &Delivery, news: ProviderNews) {
+    pub(super) fn news(&self, delivery: &Delivery, news: ProviderNews) {
         let provider = delivery.lane.provider.clone();
         self.shared.deps.facts.record(&Fact::Provider { provider, news });
     }
@@ -183,15 +193,16 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// `refused`: by the provider, for what may be our own fault. One try: where the store is away, the next call
-    /// to the token hears the same word.
+    /// `refused`: by the provider, for what may be our own fault. Whether it became clear meanwhile that it is not the
+    /// token: then nothing is left of it. One try: where the store is away, the next call to the token hears the same
+    /// word.
     async fn bury(
         &self,
         outcome: &Outcome,
         (fault, refused): (TokenFault, bool),
         delivery: &Delivery,
         (address, aimed): (&Address, Option<&Aimed>),
-    ) {
+    ) -> bool {
         let deps = &self.shared.deps;
         let since = match outcome {
             Outcome::RecipientGone { since, .. } => *since,
@@ -223,44 +234,42 @@ impl<'a> Work<'a> {
             Ok(stored) => self.news(delivery, ProviderNews::TokenRefused { fault, stored }),
             Err(why) => deps.facts.record(&Fact::StoreUnavailable { verb: "bury", why }),
         }
-        if refused && self.shared.health.refuses_tokens(provider) {
+        let ours = refused && self.shared.health.refuses_tokens(provider);
+        if ours {
             // Found while this was written: it may have been spared before it was put aside.
             self.shared.tokens.put_aside(provider, self.owner(), word, deps.clock.boot());
             self.spare(delivery).await;
         }
+        ours
     }
+}
 
-    /// Takes back what was put aside before it was clear that it is not the tokens.
-    async fn spare(&self, delivery: &Delivery) {
-        let (shared, provider) = (self.shared, &delivery.lane.provider);
-        let mut tokens = 0;
-        for (owner, word) in shared.tokens.take_aside(provider, shared.deps.clock.boot()) {
-            match shared.deps.recipients.exhume(&owner, &word).await {
-                Ok(()) => tokens += 1,
-                Err(why) => {
-                    // The next refusal tries again.
-                    shared.tokens.put_aside(provider, owner, word, shared.deps.clock.boot());
-                    shared.deps.facts.record(&Fact::StoreUnavailable { verb: "exhume", why });
-                }
-            }
-        }
-        if tokens > 0 {
-            self.news(delivery, ProviderNews::TokensSpared { tokens });
-        }
-    }
-
-    /// After the circuit heard of an outcome.
-    pub(super) fn circuit_changed(&self, provider: &str, change: Change) {
-        let provider = provider.to_owned();
+impl Shared {
+    /// After a circuit heard of an outcome; `cause`: its word.
+    pub(super) fn circuit_changed(
+        &self,
+        provider: &str,
+        service: Option<&Service>,
+        (change, cause): (Change, WhyCode),
+    ) {
         match change {
             Change::None => return,
-            Change::Opened(why) => self.shared.deps.facts.record(&Fact::CircuitOpened { provider, why }),
+            Change::Opened(why) => {
+                let (provider, service) = (provider.to_owned(), service.cloned());
+                self.deps.facts.record(&Fact::CircuitOpened { provider, service, why, cause });
+            }
             Change::Closed => {
-                self.shared.tokens.begin_anew(&provider);
-                self.shared.deps.facts.record(&Fact::CircuitClosed { provider });
+                if service.is_none() {
+                    self.tokens.begin_anew(provider);
+                }
+                self.circuit_closed(provider, service.cloned());
             }
         }
-        self.shared.nudge.notify_one();
+        self.nudge.notify_one();
+    }
+
+    pub(super) fn circuit_closed(&self, provider: &str, service: Option<Service>) {
+        self.deps.facts.record(&Fact::CircuitClosed { provider: provider.to_owned(), service });
     }
 }
 

@@ -13,7 +13,9 @@ mod pacer;
 mod permits;
 mod receipts;
 mod renewer;
+mod services;
 mod settle;
+mod spare;
 mod sweeper;
 mod tokens;
 
@@ -121,6 +123,7 @@ pub(crate) struct Shared {
     /// At most once: who may record now that a call is about to be made.
     spending: calls::Calls,
     health: health::Health,
+    services: services::Services,
     tokens: tokens::Tokens,
     settler: settle::Settler,
     /// No new claims.
@@ -161,6 +164,7 @@ impl Engine {
             calls: calls::Calls::default(),
             spending: calls::Calls::default(),
             health: health::Health::default(),
+            services: services::Services::default(),
             tokens: tokens::Tokens::default(),
             settler,
             draining: watch::channel(false).0,
@@ -209,8 +213,8 @@ impl Engine {
     /// Closes every circuit: providers were reconfigured and deserve a fresh look. What waited behind an
     /// open one goes out at a growing rate.
     pub fn reset_circuits(&self) {
-        for provider in self.shared.health.mended(self.shared.deps.clock.boot()) {
-            self.shared.deps.facts.record(&Fact::CircuitClosed { provider });
+        for (provider, service) in self.shared.health.mended(self.shared.deps.clock.boot()) {
+            self.shared.circuit_closed(&provider, service);
         }
         self.shared.tokens.begin_all_anew();
         self.shared.nudge.notify_one();

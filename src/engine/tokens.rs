@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use belfry_domain::wave::Wave;
 
+use super::spare::LOOK_AGAIN;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::Owner;
 use crate::ports::recipients::DeadToken;
@@ -26,6 +27,10 @@ pub(super) struct Tokens {
 struct Heard {
     wave: Wave,
     put_aside: VecDeque<(Boot, Owner, DeadToken)>,
+    /// Spared, but their messages were not written down yet.
+    to_put_back: VecDeque<(Owner, DeadToken)>,
+    /// Whose stored words were looked up, and when.
+    looked_up: VecDeque<(Boot, Owner)>,
 }
 
 impl Tokens {
@@ -54,6 +59,40 @@ impl Tokens {
             list.pop_front();
         }
         list.push_back((now, owner, word));
+    }
+
+    /// Whether the stored words of the owner are to be looked up (again); then they count as looked up.
+    pub(super) fn looks_up(&self, provider: &str, owner: &Owner, now: Boot) -> bool {
+        let mut heard = self.heard();
+        let looked_up = &mut heard.entry(provider.to_owned()).or_default().looked_up;
+        looked_up.retain(|(at, _)| now.saturating_sub(*at) < LOOK_AGAIN);
+        let looks = looked_up.len() < PUT_ASIDE && looked_up.iter().all(|(_, known)| known != owner);
+        if looks {
+            looked_up.push_back((now, owner.clone()));
+        }
+        looks
+    }
+
+    /// It did not come to it.
+    pub(super) fn look_up_again(&self, provider: &str, owner: &Owner) {
+        if let Some(of) = self.heard().get_mut(provider) {
+            of.looked_up.retain(|(_, known)| known != owner);
+        }
+    }
+
+    pub(super) fn put_back_later(&self, provider: &str, owner: Owner, word: DeadToken) {
+        let mut heard = self.heard();
+        let list = &mut heard.entry(provider.to_owned()).or_default().to_put_back;
+        if list.len() == PUT_ASIDE {
+            list.pop_front();
+        }
+        list.push_back((owner, word));
+    }
+
+    /// Here they are forgotten.
+    pub(super) fn to_put_back(&self, provider: &str) -> Vec<(Owner, DeadToken)> {
+        let mut heard = self.heard();
+        heard.get_mut(provider).map(|of| of.to_put_back.drain(..).collect()).unwrap_or_default()
     }
 
     /// The provider works again: what it said before makes no wave any more. What was put aside stays to be

@@ -17,6 +17,7 @@ use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
+use crate::ports::circuits::OpenCircuits;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
@@ -44,6 +45,8 @@ pub struct Deps {
     pub facts: Arc<dyn FactSink>,
     /// The metrics page, in OpenMetrics text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// This node's open circuits.
+    pub circuits: OpenCircuits,
     /// An admin key from the environment: stored nowhere, its `hash` set like that of any other.
     pub bootstrap: Option<ApiKey>,
     /// The environments that are configured, besides `live` and `test`.

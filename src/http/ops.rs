@@ -11,6 +11,8 @@ use utoipa::ToSchema;
 
 use super::api::Shared;
 use super::openapi::OpsProblems;
+use crate::intake::instant::rfc3339;
+use crate::ports::circuits::OpenCircuit;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Alive {
@@ -56,7 +58,7 @@ pub async fn livez() -> Json<Alive> {
 ///
 /// Makes a real write and read of a probe in the store. Not ready while draining, and while a start waits for
 /// its store: `checks` says what is waited for, and since when. Ready while some parts of the store are away and
-/// others are not (`store_parts`).
+/// others are not (`store_parts`), and while circuits of this node's providers are open (`circuit`).
 #[utoipa::path(get, path = "/readyz", tag = "operations", operation_id = "readyz",
     params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
     responses(
@@ -107,6 +109,9 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
     if verbose && store && !draining {
         checks.extend(workers(&api).await);
     }
+    if verbose {
+        checks.extend((api.deps.circuits)().iter().map(circuit));
+    }
     let readiness = Readiness {
         ready,
         checks: verbose.then_some(checks),
@@ -126,6 +131,14 @@ async fn workers(api: &Shared) -> Option<Check> {
         many => format!("{many} workers are there").into(),
     };
     Some(Check { name: "workers", ok: found > 0, detail, took_ms: 0 })
+}
+
+/// Messages through it wait. No reason to send no requests either.
+fn circuit(open: &OpenCircuit) -> Check {
+    let behind = open.service.map(|service| format!(" to {service}")).unwrap_or_default();
+    let (provider, since, hint, cause) = (&open.provider, rfc3339(open.since), open.why.hint(), open.cause.name());
+    let detail = format!("{provider}{behind}: messages wait since {since}: {hint} ({cause})");
+    Check { name: "circuit", ok: false, detail: detail.into(), took_ms: 0 }
 }
 
 /// Metrics

@@ -10,7 +10,7 @@ use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ReceiptKind;
 use belfry_domain::{DeliveryId, Outcome, Why};
 
-use super::message::Outgoing;
+use super::message::{Address, Outgoing};
 
 /// Whether the claim still covers a call: asked on the worker's own clock, never over the network.
 pub trait LeaseGate: Send + Sync {
@@ -55,6 +55,16 @@ impl Call {
     }
 }
 
+/// One of the services that a provider's addresses name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Service {
+    /// Tells it from the others. Chosen by whoever registered the address, and perhaps one person's own: shown to
+    /// nobody.
+    pub key: String,
+    /// Out of a closed set; several may have the same.
+    pub name: &'static str,
+}
+
 #[async_trait]
 pub trait Channel: Send + Sync + 'static {
     /// What this provider can do about a repeated call.
@@ -63,10 +73,10 @@ pub trait Channel: Send + Sync + 'static {
     /// Whether receipts ever come.
     fn receipts(&self) -> bool;
 
-    /// Whether every message goes to one service. Where each address names its own, what one of them does
-    /// says nothing about the others.
-    fn one_service(&self) -> bool {
-        true
+    /// The service behind an address, where each address names its own: what one of them does says nothing about
+    /// the others. `None`: every message goes to one service.
+    fn service(&self, _address: &Address) -> Option<Service> {
+        None
     }
 
     /// Makes one call and classifies what came of it. Has its own deadline for every wait. May be

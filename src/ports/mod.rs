@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod channel;
+pub mod circuits;
 pub mod clock;
 pub mod deliveries;
 pub mod holds;

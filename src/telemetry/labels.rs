@@ -26,6 +26,10 @@ impl Names {
         }
     }
 
+    pub(super) fn has_provider(&self, name: &str) -> bool {
+        self.providers.contains(name)
+    }
+
     pub(super) fn class(&self, name: &str) -> Label {
         known(&self.classes, name)
     }

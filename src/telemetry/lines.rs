@@ -43,12 +43,14 @@ pub(super) fn write(fact: &Fact) {
         Fact::TaskPanicked { task } => {
             error!(target: ENGINE, fact = "task_panicked", task, "a task panicked");
         }
-        Fact::CircuitOpened { provider, why } => {
-            error!(target: ENGINE, fact = "circuit_opened", provider, why = why.name(), hint = why.hint(),
-                "a provider's circuit opened; its messages wait");
+        Fact::CircuitOpened { provider, service, why, cause } => {
+            let service = service.as_ref().map(|service| service.name);
+            error!(target: ENGINE, fact = "circuit_opened", provider, service, why = why.name(), cause = cause.name(),
+                hint = why.hint(), "a provider's circuit opened; its messages wait");
         }
-        Fact::CircuitClosed { provider } => {
-            info!(target: ENGINE, fact = "circuit_closed", provider, "a provider's circuit closed");
+        Fact::CircuitClosed { provider, service } => {
+            let service = service.as_ref().map(|service| service.name);
+            info!(target: ENGINE, fact = "circuit_closed", provider, service, "a provider's circuit closed");
         }
         Fact::Provider { provider, news } => provider_news(provider, *news),
         Fact::PaceShared { provider, parts, of } => {

@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
 use crate::facts::{Fact, ProviderNews};
+use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
 
@@ -73,6 +74,7 @@ families! {
     plain panics: Count<1> = Family::default(), "task_panics", "Tasks that panicked";
     plain circuits: Count<2> = Family::default(), "circuits_opened", "Circuits that opened";
     plain circuit: Family<Set<1>, Gauge> = Family::default(), "circuit_open", "1 while a provider's circuit is open";
+    plain service_circuits: Family<Set<2>, Gauge> = Family::default(), "service_circuits_open", "Open circuits of services behind a provider";
     plain tokens_refused: Count<2> = Family::default(), "tokens_refused", "Device tokens that providers called dead or wrong";
     plain tokens_spared: Count<1> = Family::default(), "tokens_spared", "Tokens that are live again because most were refused at once";
     plain setup_wrong: Count<2> = Family::default(), "setup_refusals", "Messages refused for a setting that only an operator can mend";
@@ -194,14 +196,12 @@ impl Metrics {
             Fact::TaskPanicked { task } => {
                 all.panics.get_or_create(&[("task", (*task).into())]).inc();
             }
-            Fact::CircuitOpened { provider, why } => {
-                let provider = self.provider(provider);
-                all.circuit.get_or_create(&[("provider", provider.clone())]).set(1);
-                all.circuits.get_or_create(&[("provider", provider), ("why", why.name().into())]).inc();
+            Fact::CircuitOpened { provider, service, why, cause: _ } => {
+                let labels = [("provider", self.provider(provider)), ("why", why.name().into())];
+                all.circuits.get_or_create(&labels).inc();
+                self.set_own(provider, service.as_ref(), 1);
             }
-            Fact::CircuitClosed { provider } => {
-                all.circuit.get_or_create(&[("provider", self.provider(provider))]).set(0);
-            }
+            Fact::CircuitClosed { provider, service } => self.set_own(provider, service.as_ref(), 0),
             Fact::Provider { provider, news } => self.provider_news(provider, *news),
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
             Fact::StoreUnavailable { verb, why: _ } => {
@@ -230,6 +230,20 @@ impl Metrics {
                 all.http.get_or_create(&labels).inc();
             }
         }
+    }
+
+    /// How many are open of the services behind it is set by itself.
+    fn set_own(&self, provider: &str, service: Option<&Service>, open: i64) {
+        if service.is_none() {
+            self.families.circuit.get_or_create(&[("provider", self.provider(provider))]).set(open);
+        }
+    }
+
+    /// `count` circuits of services of that name are open behind the provider.
+    pub fn set_open(&self, provider: &str, service: &'static str, count: usize) {
+        let labels = [("provider", self.provider(provider)), ("service", service.into())];
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.families.service_circuits.get_or_create(&labels).set(count);
     }
 
     fn provider_news(&self, provider: &str, news: ProviderNews) {

@@ -9,9 +9,11 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{LogConfig, LogFormat};
 use crate::facts::{Fact, FactSink};
+use crate::ports::circuits::OpenCircuit;
 use crate::ports::clock::Clock;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 
+mod circuits;
 mod depth;
 mod labels;
 mod lines;
@@ -20,6 +22,7 @@ mod outages;
 #[cfg(test)]
 mod tests;
 
+use circuits::Circuits;
 pub use labels::Names;
 use metrics::Metrics;
 use outages::Outages;
@@ -31,18 +34,27 @@ pub const EXPOSITION_TYPE: &str = "application/openmetrics-text; version=1.0.0; 
 pub struct Recorder {
     metrics: Metrics,
     outages: Outages,
+    circuits: Circuits,
 }
 
 impl Recorder {
     /// `names`: the configured names that may stand as labels.
     #[must_use]
     pub fn new(names: Names, clock: Arc<dyn Clock>) -> Self {
-        Self { metrics: Metrics::new(names), outages: Outages::new(clock) }
+        let circuits = Circuits::new(clock.clone());
+        Self { metrics: Metrics::new(names), outages: Outages::new(clock), circuits }
     }
 
     /// After a reload.
     pub fn set_names(&self, names: Names) {
+        self.circuits.keep(|provider| names.has_provider(provider));
         self.metrics.set_names(names);
+    }
+
+    /// The circuits of this node that are open now.
+    #[must_use]
+    pub fn open_circuits(&self) -> Vec<OpenCircuit> {
+        self.circuits.open()
     }
 
     /// Every metric, as [`EXPOSITION_TYPE`].
@@ -58,6 +70,12 @@ impl FactSink for Recorder {
             lines::write(fact);
         }
         self.metrics.count(fact);
+        self.circuits.hear(fact);
+        if let Fact::CircuitOpened { provider, service: Some(service), .. }
+        | Fact::CircuitClosed { provider, service: Some(service) } = fact
+        {
+            self.metrics.set_open(provider, service.name, self.circuits.of_that_name(provider, service));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::*;
 use crate::facts::ProviderNews;
 use crate::ports::StoreError;
+use crate::ports::channel::Service;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
 fn recorder() -> Recorder {
@@ -34,6 +35,12 @@ fn mix(n: u64) -> u64 {
 
 fn pick<T: Copy>(all: &[T], by: u64) -> T {
     all[(by % all.len() as u64) as usize]
+}
+
+/// None, or one of two that have no name of their own and one that has.
+fn service(n: u64) -> Option<Service> {
+    let name = if n.is_multiple_of(2) { "known" } else { "another" };
+    (!n.is_multiple_of(4)).then(|| Service { key: format!("https://push{n}.example"), name })
 }
 
 fn news(a: u64, b: u64) -> ProviderNews {
@@ -76,8 +83,8 @@ fn random_fact(n: u64) -> Fact {
             fact: step,
         },
         7 => Fact::SettleRefused { notification, delivery: DeliveryId(key(a)), outcome },
-        8 => Fact::CircuitOpened { provider: name(b), why },
-        9 => Fact::CircuitClosed { provider: name(b) },
+        8 => Fact::CircuitOpened { provider: name(b), service: service(c), why, cause: WhyCode::Unreachable },
+        9 => Fact::CircuitClosed { provider: name(b), service: service(c) },
         10 => Fact::PaceShared { provider: name(b), parts: 1, of: 2 },
         11 => Fact::StoreUnavailable { verb: "settle", why: StoreError::Unavailable(name(c)) },
         12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
@@ -159,7 +166,11 @@ fn facts_are_counted_under_their_names() {
         outcome: OutcomeKind::Accepted,
     });
     recorder.record(&Fact::StoreUnavailable { verb: "claim", why: StoreError::Unavailable("refused".into()) });
-    recorder.record(&Fact::CircuitOpened { provider: "main".into(), why: OpenWhy::Credential });
+    let (provider, why, cause) = (|| "main".to_owned(), OpenWhy::Credential, WhyCode::CredentialRefused);
+    recorder.record(&Fact::CircuitOpened { provider: provider(), service: None, why, cause });
+    for number in [1, 3, 3] {
+        recorder.record(&Fact::CircuitOpened { provider: provider(), service: service(number), why, cause });
+    }
     for fact in [
         StepFact::Attempted { outcome: OutcomeKind::Unknown, why: WhyCode::CutAfter, took: hour },
         StepFact::UnknownOutcome { why: WhyCode::CutAfter },
@@ -184,6 +195,7 @@ fn facts_are_counted_under_their_names() {
         ("belfry_store_available", "0"),
         ("belfry_store_failures_total{verb=\"claim\"}", "1"),
         ("belfry_circuit_open{provider=\"main\"}", "1"),
+        ("belfry_service_circuits_open{provider=\"main\",service=\"another\"}", "2"),
         ("belfry_attempts_total{provider=\"main\",channel=\"email\",class=\"code\",outcome=\"unknown\"}", "1"),
         ("belfry_unknown_outcomes_total{provider=\"main\",class=\"code\",why=\"cut_after\"}", "1"),
         ("belfry_deliveries_ended_total{channel=\"email\",class=\"code\",state=\"unknown\"}", "1"),
@@ -192,10 +204,36 @@ fn facts_are_counted_under_their_names() {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }
     recorder.record(&Fact::StoreRecovered);
-    recorder.record(&Fact::CircuitClosed { provider: "main".into() });
+    recorder.record(&Fact::CircuitClosed { provider: provider(), service: None });
+    recorder.record(&Fact::CircuitClosed { provider: provider(), service: service(1) });
     let text = recorder.exposition();
     assert_eq!(value(&text, "belfry_store_available").as_deref(), Some("1"));
     assert_eq!(value(&text, "belfry_circuit_open{provider=\"main\"}").as_deref(), Some("0"));
+}
+
+#[test]
+fn open_circuits_are_told_until_they_close() {
+    let recorder = recorder();
+    let opened = |service, why, cause| Fact::CircuitOpened { provider: "main".into(), service, why, cause };
+    recorder.record(&opened(None, OpenWhy::Silent, WhyCode::TimedOutAfter));
+    recorder.record(&opened(service(1), OpenWhy::Credential, WhyCode::CredentialRefused));
+    recorder.record(&opened(service(3), OpenWhy::Unreachable, WhyCode::TlsFailed));
+    recorder.record(&opened(None, OpenWhy::Unreachable, WhyCode::Unreachable));
+    let told = || -> Vec<_> {
+        recorder.open_circuits().into_iter().map(|it| (it.provider, it.service, it.why, it.cause)).collect()
+    };
+    let main = || "main".to_owned();
+    let all = [
+        (main(), None, OpenWhy::Unreachable, WhyCode::Unreachable),
+        (main(), Some("another"), OpenWhy::Credential, WhyCode::CredentialRefused),
+        (main(), Some("another"), OpenWhy::Unreachable, WhyCode::TlsFailed),
+    ];
+    assert_eq!(told(), all);
+    recorder.record(&Fact::CircuitClosed { provider: main(), service: service(1) });
+    recorder.record(&Fact::CircuitClosed { provider: main(), service: None });
+    assert_eq!(told(), all[2..]);
+    recorder.set_names(Names::new([], []));
+    assert_eq!(told(), []);
 }
 
 #[test]

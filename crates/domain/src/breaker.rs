@@ -12,6 +12,8 @@ pub enum OpenWhy {
     Credential,
     /// Nothing answers.
     Unreachable,
+    /// Calls are taken and then nothing is said any more.
+    Silent,
     /// The provider asked everybody to wait.
     Throttled,
     /// A setting of ours or at the provider is wrong.
@@ -28,6 +30,7 @@ impl OpenWhy {
         match self {
             Self::Credential => "credential",
             Self::Unreachable => "unreachable",
+            Self::Silent => "silent",
             Self::Throttled => "throttled",
             Self::Setup => "setup",
             Self::ClockSkew => "clock_skew",
@@ -41,6 +44,7 @@ impl OpenWhy {
         match self {
             Self::Credential => "our login is refused: look at the key or password and at its file",
             Self::Unreachable => "nothing answers",
+            Self::Silent => "calls are taken and never answered",
             Self::Throttled => "the provider asked everybody to wait",
             Self::Setup => {
                 "a setting here or at the provider is wrong: topic, project, or a key that the provider needs"
@@ -133,19 +137,27 @@ impl Breaker {
         self.open.is_some()
     }
 
-    /// Nobody was reached.
-    #[must_use]
-    pub const fn is_out_of_reach(outcome: &Outcome) -> bool {
+    /// What an outcome says against the provider where it comes several times in a row.
+    const fn fault(outcome: &Outcome) -> Option<OpenWhy> {
         match outcome {
-            Outcome::NotAccepted { why, .. } => {
-                matches!(why.code, WhyCode::Unreachable | WhyCode::TlsFailed | WhyCode::TimedOutBefore)
-            }
+            Outcome::NotAccepted { why, .. } => match why.code {
+                WhyCode::Unreachable | WhyCode::TlsFailed | WhyCode::TimedOutBefore => Some(OpenWhy::Unreachable),
+                _ => None,
+            },
+            // Each such call holds its place for the whole of its deadline.
+            Outcome::Unknown { why, .. } if matches!(why.code, WhyCode::TimedOutAfter) => Some(OpenWhy::Silent),
             Outcome::Accepted { .. }
             | Outcome::Refused { .. }
             | Outcome::RecipientGone { .. }
             | Outcome::Throttled { .. }
-            | Outcome::Unknown { .. } => false,
+            | Outcome::Unknown { .. } => None,
         }
+    }
+
+    /// Whether there is nothing to remember of it.
+    #[must_use]
+    pub fn is_at_rest(&self, now: Duration) -> bool {
+        self.open.is_none() && self.failures == 0 && self.at_most(now).is_none()
     }
 
     /// Whether it is open because most tokens are refused.
@@ -155,6 +167,11 @@ impl Breaker {
     }
 
     pub fn record(&mut self, outcome: &Outcome, now: Duration) -> Change {
+        if let Some(why) = Self::fault(outcome).filter(|_| !self.refuses_tokens()) {
+            self.failures = self.failures.saturating_add(1);
+            let trips = self.failures >= Self::FAILURES || self.on_trial();
+            return if trips { self.trip(now, why, None) } else { Change::None };
+        }
         match outcome {
             Outcome::Throttled { after, scope: ThrottleScope::Provider, .. } => {
                 self.trip(now, OpenWhy::Throttled, Some(*after))
@@ -167,18 +184,11 @@ impl Breaker {
                 WhyCode::BadToken | WhyCode::WrongApp => self.trip(now, OpenWhy::Tokens, None),
                 _ => Change::None,
             },
-            _ if Self::is_out_of_reach(outcome) => {
-                self.failures = self.failures.saturating_add(1);
-                if self.failures >= Self::FAILURES || self.on_trial() {
-                    return self.trip(now, OpenWhy::Unreachable, None);
-                }
-                Change::None
-            }
             // Nobody was asked.
             Outcome::Refused { why } if matches!(why.code, WhyCode::TokenMalformed | WhyCode::RenderFailed) => {
                 Change::None
             }
-            // An unknown outcome says nothing about the provider's health either way.
+            // Any other unknown outcome says nothing about the provider's health either way.
             Outcome::Unknown { .. } => Change::None,
             Outcome::NotAccepted { why, .. } if why.code == WhyCode::LeaseLost => Change::None,
             Outcome::Accepted { .. }
@@ -245,6 +255,28 @@ mod tests {
         assert!(breaker.lets_through(at(13)));
         assert_eq!(breaker.record(&accepted(), at(13)), Change::Closed);
         assert!(!breaker.on_trial());
+    }
+
+    #[test]
+    fn five_calls_in_a_row_that_nobody_answers_open_it_as_well() {
+        let silent = Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::TimedOutAfter) };
+        let mut breaker = Breaker::default();
+        for _ in 0..4 {
+            breaker.record(&silent, at(10));
+        }
+        breaker.record(&accepted(), at(10));
+        assert!(breaker.is_at_rest(at(10)), "an answer in between");
+        let heard: Vec<_> = (0..5).map(|_| breaker.record(&silent, at(10))).collect();
+        assert_eq!(heard[3..], [Change::None, Change::Opened(OpenWhy::Silent)]);
+        // A cut comes at once, and holds no place.
+        let cut = Outcome::Unknown { retry_after: None, why: Why::new(WhyCode::CutAfter) };
+        let mut cuts = Breaker::default();
+        assert!((0..9).all(|_| cuts.record(&cut, at(10)) == Change::None));
+        // On trial, one is enough, whichever of the two it is.
+        assert_eq!(breaker.record(&unreachable(), at(11)), Change::Opened(OpenWhy::Unreachable));
+        assert!(!breaker.lets_through(at(12)) && !breaker.is_at_rest(at(12)));
+        assert_eq!(breaker.record(&accepted(), at(13)), Change::Closed);
+        assert_eq!((breaker.is_at_rest(at(13)), breaker.is_at_rest(at(23))), (false, true), "while it drains");
     }
 
     #[test]

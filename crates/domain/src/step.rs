@@ -42,6 +42,8 @@ pub enum Event {
     Uncallable(Why),
     /// Nothing may go to its device (any more).
     Undeliverable(Undeliverable),
+    /// The refusal of its token was not about the token: most tokens were refused.
+    Spared,
     /// Its device has another token than at the last write: what is called next is on record before.
     Readdressed {
         hash: String,
@@ -155,6 +157,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Rerouted(lane) => draft.rerouted(lane)?,
         Event::Uncallable(why) => draft.uncallable(why)?,
         Event::Undeliverable(why) => draft.undeliverable(why)?,
+        Event::Spared => draft.spared()?,
         Event::Readdressed { hash, mask } => draft.readdressed(hash, mask)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
@@ -569,6 +572,20 @@ impl Draft<'_> {
         }
         self.next.timeline.push(self.env.now, Happened::Redriven { by });
         self.reopen();
+        Ok(())
+    }
+
+    /// Back to where it was before the refusal, as long as it may still go out at all.
+    fn spared(&mut self) -> Result<(), Rejected> {
+        let refused = |why: &Why| matches!(why.code, WhyCode::BadToken | WhyCode::WrongApp);
+        let by_a_person = self.next.resolved.is_some();
+        if self.next.state != State::Failed || by_a_person || !self.next.last.as_ref().is_some_and(refused) {
+            return Err(self.rejected());
+        }
+        let expires_at = self.next.expires_at;
+        self.next.timeline.push(self.env.now, Happened::Redriven { by: "belfry".into() });
+        self.reopen();
+        self.next.expires_at = expires_at;
         Ok(())
     }
 

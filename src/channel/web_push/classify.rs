@@ -2,9 +2,9 @@
 //!
 //! One provider of ours speaks to every push service there is, and whoever registers a subscription
 //! names its service. So what one service says about itself (wait, come back) counts for that
-//! recipient alone: else one browser's outage, or one made-up endpoint that answers 429 for a day,
-//! would stop the push of everybody. Only about our login are the services of the known browsers
-//! believed for all: they all see the same key, subject and clock.
+//! recipient alone: else one made-up endpoint that answers 429 for a day would stop the push of everybody
+//! who is behind its host. Only about our login are the services of the known browsers believed for all
+//! that go there: a made-up endpoint could else call for an operator.
 //!
 //! An answer is told by its status and a word of the table below, never by its own text: that may
 //! hold the endpoint.
@@ -31,14 +31,23 @@ impl Service {
     /// Chrome and what is built on it, Firefox, Safari, Edge on Windows. `host` in lower case.
     #[must_use]
     pub fn at(host: &str) -> Self {
-        const KNOWN: [&str; 4] =
-            ["fcm.googleapis.com", ".push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"];
-        if KNOWN.iter().any(|known| host == *known || known.starts_with('.') && host.ends_with(known)) {
-            Self::Known
-        } else {
-            Self::Other
-        }
+        if known(host).is_some() { Self::Known } else { Self::Other }
     }
+}
+
+/// What the service at `host` is called where it may be told: of a host that is none of the known browsers'
+/// nothing is, since it may be one person's own.
+#[must_use]
+pub fn name(host: &str) -> &'static str {
+    known(host).unwrap_or("another push service")
+}
+
+fn known(host: &str) -> Option<&'static str> {
+    const KNOWN: [&str; 4] =
+        ["fcm.googleapis.com", "push.services.mozilla.com", "push.apple.com", "notify.windows.com"];
+    let under = |known: &str| host.strip_suffix(known).is_some_and(|rest| rest.ends_with('.'));
+    // Google's has no names below it.
+    KNOWN.into_iter().find(|known| if *known == KNOWN[0] { host == *known } else { under(known) })
 }
 
 /// How long others wait where the service does not say.

@@ -33,9 +33,9 @@ use self::payload::with_own;
 use self::subscription::{Malformed, Subscription};
 use self::vapid::Tokens;
 use super::https::Https;
-use crate::ports::channel::{Call, Channel};
+use crate::ports::channel::{self, Call, Channel};
 use crate::ports::clock::Clock;
-use crate::ports::message::{Outgoing, Rendered, Urgency};
+use crate::ports::message::{Address, Outgoing, Rendered, Urgency};
 
 const TTL: HeaderName = HeaderName::from_static("ttl");
 const URGENCY: HeaderName = HeaderName::from_static("urgency");
@@ -156,9 +156,10 @@ impl Channel for WebPushChannel {
     }
 
     /// Whoever registers a subscription names its service: what one of them says, or leaves unsaid, opens no circuit
-    /// for the rest.
-    fn one_service(&self) -> bool {
-        false
+    /// for the rest. What is no subscription has none, and is never sent.
+    fn service(&self, address: &Address) -> Option<channel::Service> {
+        let to = Subscription::parse(&address.0, self.allow_internal).ok()?;
+        Some(channel::Service { name: classify::name(&to.host), key: to.origin })
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {

@@ -16,6 +16,7 @@ use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
+use belfry::ports::circuits::OpenCircuits;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
 use belfry::ports::outbox::Misbehaviours;
@@ -90,6 +91,7 @@ pub struct Plan {
     pub server: ServerLimits,
     pub bootstrap: Option<String>,
     pub misbehave_allowed: bool,
+    pub circuits: OpenCircuits,
 }
 
 impl Default for Plan {
@@ -101,6 +103,7 @@ impl Default for Plan {
             server: ServerLimits::default(),
             bootstrap: None,
             misbehave_allowed: true,
+            circuits: Arc::new(Vec::new),
         }
     }
 }
@@ -144,6 +147,7 @@ impl Bed {
             dice: Arc::new(MachineDice),
             facts: facts.clone(),
             metrics: Arc::new(|| "# EOF\n".into()),
+            circuits: plan.circuits,
             bootstrap: plan
                 .bootstrap
                 .map(|key| ApiKey { operator: true, ..stored_key(&key, "default", "live", "main", ALL) }),

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use belfry::http::ApiLimits;
 use belfry::http::server::{Served, ServerLimits};
+use belfry::ports::circuits::OpenCircuit;
 use belfry::ports::clock::Clock as _;
 use belfry::ports::deliveries::Deliveries;
+use belfry_domain::breaker::OpenWhy;
+use belfry_domain::{UnixMs, WhyCode};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -170,6 +173,25 @@ async fn what_outlasts_the_grace_is_cut() {
     tokio::time::timeout(SOON, stream.read_exact(&mut told)).await.expect("an answer in time").unwrap();
     bed.drain.begin();
     assert_eq!(bed.server.await.unwrap(), Served { cut: 1 });
+}
+
+#[tokio::test]
+async fn whoever_asks_hears_which_circuits_are_open() {
+    let open = OpenCircuit {
+        provider: "ios".into(),
+        service: None,
+        why: OpenWhy::Credential,
+        cause: WhyCode::CredentialRefused,
+        since: UnixMs(1_700_000_000_000),
+    };
+    let bed = Bed::planned(Plan { circuits: Arc::new(move || vec![open.clone()]), ..Plan::default() }).await;
+    assert_eq!(bed.get("/readyz").await.json(), json!({"ready": true}));
+    let told = bed.get("/readyz?verbose").await;
+    assert_eq!(told.status, 200);
+    let detail = "ios: messages wait since 2023-11-14T22:13:20.000Z: our login is refused: look at the key or password \
+                  and at its file (credential_refused)";
+    let check = json!({"name": "circuit", "ok": false, "detail": detail, "took_ms": 0});
+    assert_eq!(told.json()["checks"][2], check);
 }
 
 #[tokio::test]

@@ -48,6 +48,21 @@ impl Bed {
     }
 
     pub fn with(short: &str) -> Self {
+        Self::started(short, Live::start)
+    }
+
+    /// On a file that outlives the process.
+    pub fn kept() -> Self {
+        Self::started("60s", Live::start_kept)
+    }
+
+    pub fn restart(&mut self) {
+        // The new process makes a login of its own, and APNs takes none within 20 minutes of the last.
+        self.apns.step(std::time::Duration::from_secs(20 * 60));
+        self.live.restart(&format!("{}{}", sections(&self.apns, "right.p8", "60s"), Self::others(&self.fcm)));
+    }
+
+    fn started(short: &str, start: fn(Runtime, &str, &[(&str, &str)]) -> Live) -> Self {
         let runtime = runtime();
         let key = SimKey::new("TEAM000001", "KEY0000001");
         let stranger = SimKey::new("TEAM000001", "KEY0000001");
@@ -71,7 +86,7 @@ impl Bed {
             ("web.pem", &web.ca),
         ];
         let others = Self::others(&fcm);
-        let live = Live::start(runtime, &format!("{}{others}", sections(&apns, "right.p8", short)), &files);
+        let live = start(runtime, &format!("{}{others}", sections(&apns, "right.p8", short)), &files);
         Self { live, apns, fcm, web, key }
     }
 

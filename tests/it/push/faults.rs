@@ -20,10 +20,11 @@ fn case_11_one_bad_token_is_quarantined_and_a_wave_of_them_opens_the_circuit_and
         bed.apns.always(&hex(number), bad.clone());
         bed.register(&format!("u{number}"), "phone", &hex(number));
     }
-    let mut sent = Vec::new();
+    let (mut sent, mut failed) = (Vec::new(), Vec::new());
     for number in 2..=4 {
         let id = bed.push(&format!("u{number}"), &format!("u{number}"));
         assert_eq!(states(&bed.live.ended(&id)), ["failed"]);
+        failed.push(id);
     }
     for number in 5..=8 {
         sent.push(bed.push(&format!("u{number}"), &format!("u{number}")));
@@ -50,6 +51,43 @@ fn case_11_one_bad_token_is_quarantined_and_a_wave_of_them_opens_the_circuit_and
     bed.reload("right.p8");
     for id in &sent {
         assert_eq!(states(&bed.live.ended(id)), ["accepted"]);
+    }
+    // What had failed before it was clear was put back, under the same send.
+    for id in &failed {
+        let ended = bed.live.once(id, "it is put back and goes out", |one| one["state"] == "accepted");
+        let timeline = ended["deliveries"][0]["timeline"].as_array().unwrap();
+        assert!(timeline.iter().any(|entry| entry["what"] == "redriven" && entry["by"] == "belfry"), "{ended}");
+        assert_eq!(ended["deliveries"][0]["send"], 1);
+    }
+}
+
+/// What another process did, before a restart or on another node, only the store knows.
+#[test]
+fn case_11_a_wave_also_spares_what_was_put_aside_before_a_restart() {
+    let mut bed = Bed::kept();
+    let bad = Act::refusal(400, "BadDeviceToken");
+    for number in 1..=8 {
+        bed.apns.always(&hex(number), bad.clone());
+        bed.register(&format!("u{number}"), "phone", &hex(number));
+    }
+    let sent = |bed: &Bed, number: u8| bed.push(&format!("u{number}"), &format!("u{number}"));
+    let failed: Vec<String> = (1..=3).map(|number| sent(&bed, number)).collect();
+    for id in &failed {
+        assert_eq!(states(&bed.live.ended(id)), ["failed"]);
+    }
+    bed.restart();
+    assert_eq!(bed.device("u1", "phone")["standing"], "quarantined");
+    let rest: Vec<String> = (4..=8).map(|number| sent(&bed, number)).collect();
+    until("all are spared", PATIENCE, || {
+        let standings = (1..=8).map(|number| bed.device(&format!("u{number}"), "phone")["standing"].clone());
+        standings.into_iter().all(|standing| standing == "live").then_some(())
+    });
+    for number in 1..=8 {
+        bed.apns.always(&hex(number), Act::Answer { status: 200, body: String::new(), retry_after: None });
+    }
+    bed.reload("right.p8");
+    for id in failed.iter().chain(&rest) {
+        bed.live.once(id, "it goes out", |one| one["state"] == "accepted");
     }
 }
 

@@ -25,22 +25,43 @@ impl Live {
     /// Starts with nothing stored. `providers`: the sections that the test is about; `{dir}` stands for
     /// the folder that `files` are written to.
     pub fn start(runtime: Runtime, providers: &str, files: &[(&str, &str)]) -> Self {
+        let mut live = Self::prepared(runtime, files);
+        live.run(providers, true);
+        live
+    }
+
+    /// The same on a file that outlives the process.
+    pub fn start_kept(runtime: Runtime, providers: &str, files: &[(&str, &str)]) -> Self {
+        let mut live = Self::prepared(runtime, files);
+        live.run(providers, false);
+        live
+    }
+
+    /// Ends the process and starts another one on the same file.
+    pub fn restart(&mut self, providers: &str) {
+        let before = self.app.take().unwrap();
+        self.runtime.block_on(before.stop());
+        self.run(providers, false);
+    }
+
+    fn prepared(runtime: Runtime, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
         drop(rustls::crypto::ring::default_provider().install_default());
-        let mut live = Self { runtime, app: None, dir, client: reqwest::Client::new() };
-        let config = live.config(providers);
-        let options = StartOptions { ephemeral: true, port: Some(0), ..StartOptions::default() };
-        let app = live.runtime.block_on(app::start(config, options)).unwrap();
-        live.app = Some(app);
-        live
+        Self { runtime, app: None, dir, client: reqwest::Client::new() }
+    }
+
+    fn run(&mut self, providers: &str, ephemeral: bool) {
+        let config = self.config(providers);
+        let options = StartOptions { ephemeral, port: Some(0), ..StartOptions::default() };
+        self.app = Some(self.runtime.block_on(app::start(config, options)).unwrap());
     }
 
     fn sources(&self, providers: &str) -> Sources {
         let file = self.dir.path().join("belfry.toml");
-        let text = format!("[engine]\npoll = \"20ms\"\n{providers}");
+        let text = format!("store.sqlite.path = \"{{dir}}/belfry.db\"\n[engine]\npoll = \"20ms\"\n{providers}");
         std::fs::write(&file, text.replace("{dir}", &self.dir.path().to_string_lossy())).unwrap();
         Sources { file: Some(file), env: [("BELFRY_BOOTSTRAP_KEY".to_owned(), KEY.to_owned())].into() }
     }

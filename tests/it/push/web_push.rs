@@ -6,6 +6,8 @@ mod cases;
 mod outcomes;
 #[path = "web_push_python.rs"]
 mod python;
+#[path = "web_push_services.rs"]
+mod services;
 #[path = "web_push_tokens.rs"]
 mod tokens;
 

@@ -4,9 +4,9 @@
 use belfry_domain::delivery::{ParkWhy, State};
 use belfry_domain::step::Rejected;
 use belfry_domain::timeline::Resolution;
-use belfry_domain::{Asked, Class, Delivery, Event, Order, step};
+use belfry_domain::{Asked, Class, Delivery, Event, Order, Outcome, Why, WhyCode, step};
 
-use super::fixtures::{action, class, env, fresh};
+use super::fixtures::{FENCE, action, class, env, fresh, mark};
 
 fn act(number: u32, asked: Asked) -> Event {
     Event::Act { by: "key_1".into(), action: action(number, asked) }
@@ -91,4 +91,27 @@ fn so_many_actions_are_kept_and_no_more() {
     }
     let kept: Vec<_> = (5..=12).map(|number| action(number, Asked::Redrive { after_send: 1 })).collect();
     assert_eq!(delivery.actions, kept);
+}
+
+#[test]
+fn only_what_failed_for_its_token_is_spared_and_no_later_than_it_would_have_gone_out() {
+    let class = &class(Order::SendThenRecord);
+    let env = env(false);
+    let failed = |code| {
+        let sending = Delivery { state: State::Sending { fence: FENCE }, ..fresh(class) };
+        let outcome = Outcome::Refused { why: Why::new(code) };
+        let event = Event::Called { claim: mark(FENCE), outcome, took: std::time::Duration::ZERO };
+        step(&sending, class, event, env).unwrap().next
+    };
+    for code in [WhyCode::BadToken, WhyCode::WrongApp] {
+        let before = failed(code);
+        assert_eq!(before.state, State::Failed);
+        let next = step(&before, class, Event::Spared, env).unwrap().next;
+        assert_eq!((next.state, next.send, next.expires_at), (State::Queued, before.send, before.expires_at));
+        assert_eq!((next.attempts, next.last.as_ref(), next.ended_at), (0, None, None));
+        assert!(step(&next, class, Event::Spared, env).is_err(), "twice");
+    }
+    for code in [WhyCode::TokenMalformed, WhyCode::TooLarge] {
+        assert!(step(&failed(code), class, Event::Spared, env).is_err(), "{code}");
+    }
 }

@@ -191,6 +191,7 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("cannot be made".into(), Event::Uncallable(Why::new(WhyCode::RenderFailed))),
         ("drifted".into(), Event::Drifted),
         ("its device is dead".into(), Event::Undeliverable(Undeliverable::Dead)),
+        ("its refusal was not about its token".into(), Event::Spared),
         ("its device has another token".into(), Event::Readdressed { hash: "ab".into(), mask: "…1234".into() }),
     ];
     let took = Duration::from_millis(5);
