@@ -8,7 +8,6 @@
 pub mod classify;
 pub mod config;
 mod encrypt;
-mod payload;
 mod settings;
 mod subscription;
 pub mod vapid;
@@ -24,15 +23,15 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 pub use self::encrypt::MOST_PLAINTEXT;
-pub use self::settings::WebPushConfigError;
 
 use self::classify::{Service, classify};
 use self::config::WebPushConfig;
 use self::encrypt::{NotOnCurve, encrypt};
-use self::payload::with_own;
 use self::subscription::{Malformed, Subscription};
 use self::vapid::Tokens;
 use super::https::Https;
+use super::payload::with_own;
+use super::setting::WrongSetting;
 use crate::ports::channel::{Call, Channel};
 use crate::ports::clock::Clock;
 use crate::ports::message::{Outgoing, Rendered, Urgency};
@@ -56,9 +55,9 @@ impl WebPushChannel {
     /// Checks the configuration and reads the files of it that were not read yet. Connects nowhere.
     ///
     /// # Errors
-    /// [`WebPushConfigError`] names the key.
-    pub fn new(config: &WebPushConfig, clock: Arc<dyn Clock>) -> Result<Self, WebPushConfigError> {
-        if let Some(zero) = settings::zeros(config).next() {
+    /// [`WrongSetting`] names the key.
+    pub fn new(config: &WebPushConfig, clock: Arc<dyn Clock>) -> Result<Self, WrongSetting> {
+        if let Some(zero) = config.limits().zeros().into_iter().next() {
             return Err(zero);
         }
         let key = settings::key(config)?;
@@ -73,7 +72,7 @@ impl WebPushChannel {
 
     /// Everything wrong with a configuration that [`Self::new`] would stop at. Connects nowhere.
     #[must_use]
-    pub fn problems(config: &WebPushConfig) -> Vec<WebPushConfigError> {
+    pub fn problems(config: &WebPushConfig) -> Vec<WrongSetting> {
         settings::problems(config)
     }
 
