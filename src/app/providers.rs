@@ -12,6 +12,7 @@ use crate::channel::setting::WrongSetting;
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::web_push::WebPushChannel;
 use crate::config::{Config, ConfigErrors, Problem, ProviderConfig, ProviderKind};
+use crate::facts::{Fact, FactSink, ProviderNews};
 use crate::ports::channel::{Channel, Receipt};
 use crate::ports::clock::Clock;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
@@ -104,5 +105,14 @@ impl Providers {
 
     fn outbox_provider(&self, config: &Config) -> Provider {
         Provider { channel: self.outbox.clone(), concurrency: config.outbox.concurrency, pace: None }
+    }
+}
+
+/// Tells until when the certificates are good that the providers know us by.
+pub(super) fn tell_certificates(policy: &Policy, facts: &dyn FactSink) {
+    for (name, provider) in &policy.providers {
+        if let Some(end) = provider.channel.certificate_end() {
+            facts.record(&Fact::Provider { provider: name.clone(), news: ProviderNews::Certificate(end) });
+        }
     }
 }

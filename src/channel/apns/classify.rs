@@ -19,6 +19,8 @@ const AFTER_TOO_MANY: Duration = Duration::from_secs(60);
 const AFTER_REFUSED_LOGIN: Duration = Duration::from_secs(60);
 /// How long after "too many token updates": the next call tries whether the older one is taken again.
 const AFTER_TOKEN_UPDATES: Duration = Duration::from_secs(60);
+/// How long after a 5xx that names no time (Apple, "Handling notification responses from APNs").
+const AFTER_FAILURE: Duration = Duration::from_secs(15 * 60);
 /// Longest reason that is kept; Apple's own are shorter.
 const MOST_REASON: usize = 64;
 
@@ -54,6 +56,11 @@ impl Told {
             retry_after: retry_after(&answer.headers, now),
             apns_id: apns_id.filter(|id| id.len() <= MOST_REASON).map(str::to_owned),
         }
+    }
+
+    /// How long to wait before the same is sent again. Apple wants 15 minutes after any 5xx.
+    fn wait(&self) -> Option<Duration> {
+        self.retry_after.or_else(|| (500..=599).contains(&self.status).then_some(AFTER_FAILURE))
     }
 
     fn why(&self, code: WhyCode) -> Why {
@@ -186,9 +193,9 @@ fn known(means: Means, told: &Told, topic: Topic) -> Outcome {
             let after = told.retry_after.unwrap_or(AFTER_TOKEN_UPDATES);
             paused(ThrottleScope::Provider, after, WhyCode::RateLimited)
         }
-        (Means::NotNow, _) => Outcome::NotAccepted { retry_after: told.retry_after, why: told.why(WhyCode::TryLater) },
+        (Means::NotNow, _) => Outcome::NotAccepted { retry_after: told.wait(), why: told.why(WhyCode::TryLater) },
         (Means::MayHaveArrived, _) => {
-            Outcome::Unknown { retry_after: told.retry_after, why: told.why(WhyCode::ProviderFailed) }
+            Outcome::Unknown { retry_after: told.wait(), why: told.why(WhyCode::ProviderFailed) }
         }
     }
 }
@@ -204,7 +211,7 @@ fn by_status(told: &Told) -> Outcome {
             why: told.why(WhyCode::RateLimited),
         },
         300..=499 => Outcome::NotAccepted { retry_after: told.retry_after, why: told.why(WhyCode::Unrecognised) },
-        500..=599 => Outcome::Unknown { retry_after: told.retry_after, why: told.why(WhyCode::ProviderFailed) },
+        500..=599 => Outcome::Unknown { retry_after: told.wait(), why: told.why(WhyCode::ProviderFailed) },
         _ => Outcome::Unknown { retry_after: None, why: told.why(WhyCode::Unrecognised) },
     }
 }

@@ -173,6 +173,41 @@ fn ids_times_and_waits_are_read() {
 }
 
 #[test]
+fn after_a_5xx_it_is_15_minutes_unless_another_time_is_named() {
+    let waits = |outcome: Outcome| match outcome {
+        Outcome::NotAccepted { retry_after, .. } | Outcome::Unknown { retry_after, .. } => retry_after,
+        other => panic!("{other:?}"),
+    };
+    let asking = |seconds: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", seconds.parse().unwrap());
+        headers
+    };
+    let minutes = |minutes: u64| Some(Duration::from_secs(minutes * 60));
+    for (status, reason, expected) in [
+        (500, "InternalServerError", minutes(15)),
+        (503, "ServiceUnavailable", minutes(15)),
+        (503, "Shutdown", minutes(15)),
+        (500, "", minutes(15)),
+        (502, "", minutes(15)),
+        (504, "Whatever", minutes(15)),
+        (599, "", minutes(15)),
+        // Of the connection alone, and what is not known: the class's own backoff.
+        (400, "IdleTimeout", None),
+        (418, "", None),
+        (302, "", None),
+        (204, "", None),
+    ] {
+        let body = format!(r#"{{"reason":"{reason}"}}"#);
+        let silent = classify(&answered(status, HeaderMap::new(), Some(&body)), Topic::App);
+        assert_eq!(waits(silent), expected, "{status} {reason}");
+        let asked = waits(classify(&answered(status, asking("7"), Some(&body)), Topic::App));
+        let heeded = (status != 204).then_some(Duration::from_secs(7));
+        assert_eq!(asked, heeded, "{status} {reason}");
+    }
+}
+
+#[test]
 fn no_answer_is_told_as_what_is_known_of_it() {
     let not_taken = |code| Fault::NotTaken { code, detail: Some("the machine's words".to_owned()) };
     for (fault, expected) in [

@@ -93,12 +93,6 @@ impl ApnsChannel {
         &self.place
     }
 
-    /// Until when the certificate is good that it logs in with. Every call after that is refused.
-    #[must_use]
-    pub fn certificate_end(&self) -> Option<CertificateEnd> {
-        self.ends.map(|at| CertificateEnd::seen(at, self.clock.now()))
-    }
-
     /// Connects, logs in, and asks for a device that nobody has; for `doctor`. Apple looks at the login and the
     /// topic first, so that "no such device" says that they are right.
     ///
@@ -154,6 +148,10 @@ impl Channel for ApnsChannel {
     /// Apple says that it has a notification, never that a device showed it.
     fn receipts(&self) -> bool {
         false
+    }
+
+    fn certificate_end(&self) -> Option<CertificateEnd> {
+        self.ends.map(|at| CertificateEnd::seen(at, self.clock.now()))
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {
