@@ -225,6 +225,9 @@ const fn attempted(outcome: OutcomeKind, why: WhyCode) -> &'static str {
     match (outcome, why) {
         (OutcomeKind::Accepted, _) => "the provider accepted it",
         (OutcomeKind::Refused, WhyCode::TokenMalformed) => "it was refused here: the token has not the form of one",
+        (OutcomeKind::Refused, WhyCode::InternalEndpoint) => {
+            "it was refused here: the device's endpoint leads into an internal network"
+        }
         (OutcomeKind::Refused, _) => "the provider refused it for good",
         (OutcomeKind::RecipientGone, _) => "the provider refused it: there is no such recipient",
         (OutcomeKind::NotAccepted, _) => "it was definitely not accepted, and may be tried again",

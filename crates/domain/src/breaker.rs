@@ -175,7 +175,9 @@ impl Breaker {
                 Change::None
             }
             // Nobody was asked.
-            Outcome::Refused { why } if matches!(why.code, WhyCode::TokenMalformed | WhyCode::RenderFailed) => {
+            Outcome::Refused { why }
+                if matches!(why.code, WhyCode::TokenMalformed | WhyCode::InternalEndpoint | WhyCode::RenderFailed) =>
+            {
                 Change::None
             }
             // An unknown outcome says nothing about the provider's health either way.

@@ -216,6 +216,7 @@ fn no_answer_is_told_as_what_is_known_of_it() {
         (not_taken(WhyCode::TlsFailed), "not_accepted tls_failed"),
         (not_taken(WhyCode::TimedOutBefore), "not_accepted timed_out_before"),
         (not_taken(WhyCode::TryLater), "not_accepted try_later"),
+        (Fault::Internal, "not_accepted unreachable"),
         (Fault::Unknown { code: WhyCode::TimedOutAfter }, "unknown timed_out_after"),
         (Fault::Unknown { code: WhyCode::CutAfter }, "unknown cut_after"),
     ] {

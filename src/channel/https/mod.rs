@@ -25,6 +25,7 @@ use http::{HeaderMap, Request, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+pub use self::address::is_inside;
 pub use self::settings::{Addresses, HttpsSettings, Identity, Limits, Protocol};
 
 use self::dial::Target;
@@ -53,6 +54,9 @@ pub enum Fault {
         /// The machine's own words, of the network or of TLS; never an address or a token.
         detail: Option<String>,
     },
+    /// Certainly not taken: the host has no address but internal ones, and those may not be called
+    /// ([`Addresses::PublicOnly`]). Whether that is the host's fault or our name server's is not known here.
+    Internal,
     /// It may have been taken.
     Unknown {
         /// `TimedOutAfter` or `CutAfter`.
@@ -68,6 +72,7 @@ impl Fault {
         match self {
             Self::LeaseLost => not_accepted(WhyCode::LeaseLost),
             Self::NotTaken { code, .. } => not_accepted(*code),
+            Self::Internal => not_accepted(WhyCode::Unreachable),
             Self::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(*code) },
         }
     }
