@@ -287,8 +287,9 @@ mod tests {
         for _ in 0..5 {
             breaker.record(&unreachable(), at(1));
         }
-        let malformed = Outcome::Refused { why: Why::new(WhyCode::TokenMalformed) };
-        assert_eq!(breaker.record(&malformed, at(1)), Change::None);
+        for code in [WhyCode::TokenMalformed, WhyCode::InternalEndpoint] {
+            assert_eq!(breaker.record(&Outcome::Refused { why: Why::new(code) }, at(1)), Change::None);
+        }
         assert!(!breaker.lets_through(at(1)));
     }
 

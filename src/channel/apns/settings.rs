@@ -43,7 +43,7 @@ impl Settings {
     /// Everything at once, or everything that is wrong.
     pub fn read(config: &ApnsConfig) -> Result<Self, Vec<WrongSetting>> {
         let mut found: Vec<WrongSetting> = numbers(config);
-        let topic = noted(topic(&config.topic), &mut found);
+        let topic = noted(topic(config), &mut found);
         let url = noted(url(config), &mut found);
         let roots = noted(CA.given(config.ca.as_deref(), config.ca_file.as_deref()), &mut found);
         let login = login(config, &mut found);
@@ -82,12 +82,17 @@ fn numbers(config: &ApnsConfig) -> Vec<WrongSetting> {
 }
 
 /// A bundle id: letters, digits, hyphens and dots (Apple, `CFBundleIdentifier`).
-fn topic(topic: &str) -> Result<String, WrongSetting> {
+fn topic(config: &ApnsConfig) -> Result<String, WrongSetting> {
+    let topic = &config.topic;
     let part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if topic.len() > 155 || !topic.split('.').all(part) {
         return Err(wrong("topic", "must be the app's bundle id, such as \"com.example.shop\""));
     }
-    Ok(topic.to_owned())
+    // An App ID as Apple's site shows it.
+    if config.team_id.as_ref().is_some_and(|team| topic.strip_prefix(team).is_some_and(|rest| rest.starts_with('.'))) {
+        return Err(wrong("topic", "begins with the team's id; give the bundle id alone"));
+    }
+    Ok(topic.clone())
 }
 
 /// The address, and the same for people.
@@ -130,7 +135,7 @@ fn by_token(
     let signer = key
         .ok_or_else(|| wrong(KEY.file, "is missing: the signing key as Apple gives it (AuthKey_….p8)"))
         .and_then(|key| {
-            let expected = |problem| key.wrong(format!("{problem}: Apple's AuthKey_….p8"));
+            let expected = |problem| key.wrong(format!("{problem} (Apple's AuthKey_….p8)"));
             Signer::read(key.text()).map_err(expected)
         });
     let signer = noted(signer, found);
@@ -161,10 +166,8 @@ fn by_certificate(
     if let (Some(own), None) = (&own, &config.url)
         && let Some(other) = own.other_app(&config.topic)
     {
-        found.push(wrong(
-            "topic",
-            format!("is not the app of {}, which is \"{other}\"; give the two that fit", chain.key),
-        ));
+        let (key, right) = (chain.key, "give that, or the certificate of this app");
+        found.push(wrong("topic", format!("is not the app that {key} was made for (\"{other}\"); {right}")));
     }
     let ends = own.and_then(|own| own.ends);
     let key = key.filter(|_| found.len() == before)?;

@@ -157,7 +157,7 @@ fn a_certificate_of_another_app_is_refused_and_one_that_has_ended_is_not() {
     let read = Settings::read(&ours).map_err(|found| format!("{found:?}")).unwrap();
     assert!(matches!(read.login, Login::Certificate(Some(UnixMs(1_577_836_800_000)))));
     let other = ApnsConfig { topic: "com.example.other".into(), ..ours };
-    let expected = "topic: is not the app of certificate, which is \"com.example.shop\"; give the two that fit";
+    let expected = "topic: is not the app that certificate was made for (\"com.example.shop\"); give that, or the certificate of this app";
     assert_eq!(said(&other), expected);
     let gateway = ApnsConfig { url: Some("https://gateway.example.com".into()), ..other };
     assert_eq!(wrong(&gateway), [""; 0], "who it knows us by is the gateway's business");
@@ -195,7 +195,7 @@ fn every_sentence_says_what_would_be_right() {
         ),
         (
             token(p384.expose_secret()),
-            "key: holds a key of another kind (P-384); expected one of the curve P-256: Apple's AuthKey",
+            "key: holds a key of another kind (P-384); expected one of the curve P-256 (Apple's AuthKey",
         ),
         (token(&pem("ENCRYPTED PRIVATE KEY")), "key: is encrypted"),
         (token(&certificate), "key: holds a certificate without its key"),
@@ -206,6 +206,10 @@ fn every_sentence_says_what_would_be_right() {
             "key_id: must be ten upper-case letters and digits, as Apple's",
         ),
         (ApnsConfig { topic: "shop!".into(), ..good() }, "topic: must be the app's bundle id, such as"),
+        (
+            ApnsConfig { topic: "TEAM000001.com.example.shop".into(), ..good() },
+            "topic: begins with the team's id; give the bundle id alone",
+        ),
         (ApnsConfig { url: Some("http://x".into()), ..good() }, "url: must begin with https://, such as"),
         (
             ApnsConfig { ca: Some(pem("CERTIFICATE")), ..good() },
