@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::ports::StoreError;
+use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
 use crate::ports::store_news::StoreNews;
@@ -154,6 +155,8 @@ pub enum ProviderNews {
     SetupWrong { why: WhyCode },
     /// It asked for a wait that is longer than any that is honoured.
     WaitCut { asked: Duration },
+    /// Until when the certificate is good that it knows us by; told at each start and reload.
+    Certificate(CertificateEnd),
 }
 
 /// What a server runs on.

@@ -125,6 +125,7 @@ pub async fn start_telling(
         recorder,
         stores,
     };
+    providers::tell_certificates(&parts.policy.borrow(), &*parts.recorder);
     let first_key = parts.first_key(&config).await?;
     let deps = parts.api(&config, &providers, &front.drain, address).await?;
     let engine = parts.engine(&config, inbox).await?;
@@ -230,6 +231,7 @@ impl RunningApp {
         let policy = self.providers.policy(&next)?;
         render::keep_current(&content, self.stores.installation.as_ref()).await?;
         self.recorder.set_names(names(&next));
+        providers::tell_certificates(&policy, &*self.recorder);
         self.content.send_replace(Arc::new(content));
         self.policy.send_replace(Arc::new(policy));
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = next;

@@ -11,6 +11,8 @@ use crate::channel::smtp::SmtpChannel;
 use crate::channel::web_push::WebPushChannel;
 use crate::config::{Config, ProviderConfig, ProviderKind, StoreKind};
 use crate::machine::MachineClock;
+use crate::ports::certificate::{CertificateEnd, Left};
+use crate::ports::channel::Channel as _;
 use crate::ports::store_news::Unwatched;
 use crate::store::sqlite::OpenError;
 
@@ -66,6 +68,20 @@ fn told<E: std::fmt::Display>(place: &str, checked: Result<(), E>) -> Result<Str
     }
 }
 
+/// One that has ended, or will before long, is something to look at even where the provider still answers.
+fn with_certificate(told: Result<String, String>, end: Option<CertificateEnd>) -> Result<String, String> {
+    let Some(CertificateEnd { at, left }) = end else { return told };
+    let day = jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "?".into(), |at| at.strftime("%F").to_string());
+    match (told, left) {
+        (Ok(told), Left::Enough) => Ok(format!("{told}; the certificate is good until {day}")),
+        (Ok(told), Left::Little) => Err(format!("{told}, but the certificate ends on {day}: have a new one made")),
+        (Err(told), Left::Enough | Left::Little) => Err(told),
+        (Ok(told) | Err(told), Left::Nothing) => {
+            Err(format!("{told}; the certificate ended on {day}: have a new one made, and reload"))
+        }
+    }
+}
+
 /// Connects to a provider as far as can be done without sending anything. `Ok` says what was found.
 ///
 /// # Errors
@@ -76,7 +92,7 @@ pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
         ProviderKind::Apns(apns) => {
             let channel =
                 ApnsChannel::new(apns, &Mints::default(), Arc::new(MachineClock)).map_err(|error| error.to_string())?;
-            told(channel.place(), channel.check().await)
+            with_certificate(told(channel.place(), channel.check().await), channel.certificate_end())
         }
         ProviderKind::Fcm(fcm) => {
             let channel = FcmChannel::new(fcm, Arc::new(MachineClock)).map_err(|error| error.to_string())?;
@@ -95,5 +111,27 @@ pub async fn provider(provider: &ProviderConfig) -> Result<String, String> {
                 Err(problem) => Err(format!("{place}: {problem}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belfry_domain::UnixMs;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_told_of_by_its_day() {
+        const DAY: i64 = 24 * 60 * 60 * 1000;
+        let at = UnixMs(1_924_992_000_000);
+        let told = |told, before: i64| with_certificate(told, Some(CertificateEnd::seen(at, UnixMs(at.0 - before))));
+        let (answers, silent) = (|| Ok("it answers".to_owned()), || Err("it is away".to_owned()));
+        assert_eq!(with_certificate(answers(), None), answers());
+        assert_eq!(told(answers(), 90 * DAY), Ok("it answers; the certificate is good until 2031-01-01".into()));
+        let soon = "it answers, but the certificate ends on 2031-01-01: have a new one made";
+        assert_eq!(told(answers(), DAY), Err(soon.into()));
+        assert_eq!(told(silent(), DAY), silent());
+        let over = "it is away; the certificate ended on 2031-01-01: have a new one made, and reload";
+        assert_eq!(told(silent(), -DAY), Err(over.into()));
     }
 }

@@ -8,26 +8,15 @@ use tokio::sync::mpsc;
 use crate::channel::apns::{ApnsChannel, Mints};
 use crate::channel::fcm::FcmChannel;
 use crate::channel::outbox::OutboxChannel;
+use crate::channel::setting::WrongSetting;
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::web_push::WebPushChannel;
 use crate::config::{Config, ConfigErrors, Problem, ProviderConfig, ProviderKind};
+use crate::facts::{Fact, FactSink, ProviderNews};
 use crate::ports::channel::{Channel, Receipt};
 use crate::ports::clock::Clock;
 use crate::ports::outbox::{Misbehaviours, OutboxMessages};
 use crate::ports::policy::{OUTBOX, Policy, Provider};
-
-/// A provider's setting that its channel cannot work with.
-struct Unbuilt {
-    key: &'static str,
-    problem: String,
-}
-
-/// Every channel has an error of its own, of the same two parts.
-macro_rules! unbuilt {
-    () => {
-        |error| Unbuilt { key: error.key, problem: error.problem }
-    };
-}
 
 /// Calls at once over so many connections of so many streams.
 const fn at_once(connections: u16, streams: u16) -> u16 {
@@ -87,26 +76,26 @@ impl Providers {
         })
     }
 
-    fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, Unbuilt> {
+    fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, WrongSetting> {
         // What makes no pace was refused when the configuration was read.
         let pace = provider.pace.and_then(|pace| pace.pace().ok());
         match &provider.kind {
             ProviderKind::Smtp(smtp) => {
-                let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp).map_err(unbuilt!())?);
+                let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp)?);
                 Ok(Provider { channel, concurrency: smtp.connections, pace })
             }
             ProviderKind::Apns(apns) => {
-                let channel = ApnsChannel::new(apns, &self.mints, self.clock.clone()).map_err(unbuilt!())?;
+                let channel = ApnsChannel::new(apns, &self.mints, self.clock.clone())?;
                 let concurrency = at_once(apns.connections, apns.streams);
                 Ok(Provider { channel: Arc::new(channel), concurrency, pace })
             }
             ProviderKind::Fcm(fcm) => {
-                let channel = FcmChannel::new(fcm, self.clock.clone()).map_err(unbuilt!())?;
+                let channel = FcmChannel::new(fcm, self.clock.clone())?;
                 let concurrency = at_once(fcm.connections, fcm.streams);
                 Ok(Provider { channel: Arc::new(channel), concurrency, pace })
             }
             ProviderKind::WebPush(web) => {
-                let channel = WebPushChannel::new(web, self.clock.clone()).map_err(unbuilt!())?;
+                let channel = WebPushChannel::new(web, self.clock.clone())?;
                 // Of which each push service gets half: all that its own connections take, and none of the others'.
                 let concurrency = at_once(web.connections, web.streams).saturating_mul(2);
                 Ok(Provider { channel: Arc::new(channel), concurrency, pace })
@@ -117,5 +106,14 @@ impl Providers {
 
     fn outbox_provider(&self, config: &Config) -> Provider {
         Provider { channel: self.outbox.clone(), concurrency: config.outbox.concurrency, pace: None }
+    }
+}
+
+/// Tells until when the certificates are good that the providers know us by.
+pub(super) fn tell_certificates(policy: &Policy, facts: &dyn FactSink) {
+    for (name, provider) in &policy.providers {
+        if let Some(end) = provider.channel.certificate_end() {
+            facts.record(&Fact::Provider { provider: name.clone(), news: ProviderNews::Certificate(end) });
+        }
     }
 }

@@ -5,5 +5,8 @@ pub mod apns;
 pub mod fcm;
 pub mod https;
 pub mod outbox;
+mod payload;
+mod pem;
+pub mod setting;
 pub mod smtp;
 pub mod web_push;

@@ -11,6 +11,7 @@ use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConf
 use super::{Config, HttpConfig};
 use crate::channel::apns::ApnsChannel;
 use crate::channel::fcm::FcmChannel;
+use crate::channel::setting::WrongSetting;
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::channel::web_push::WebPushChannel;
@@ -151,7 +152,11 @@ impl Checks<'_> {
         for name in providers {
             match config.providers.get(name) {
                 Some(provider) if provider.serves(kind) => {}
-                Some(_) => self.refuse(&key, format!("\"{name}\" cannot send {kind}")),
+                Some(_) => {
+                    let own = own_kind(kind).map(|own| format!("; name one of kind \"{own}\" or \"outbox\""));
+                    let hint = own.unwrap_or("; only the outbox can as yet".into());
+                    self.refuse(&key, format!("\"{name}\" cannot send {kind}{hint}"));
+                }
                 None if name == OUTBOX => {}
                 None => {
                     let near = near_match(name, config.provider_names());
@@ -178,7 +183,7 @@ impl Checks<'_> {
                 let (one, other) = (&earlier.provider, &later.provider);
                 let what = format!(
                     "\"{one}\" and \"{other}\" would serve the same devices, and failover between providers is not \
-                     built yet; tell them apart by app (APNs: topic) or environment"
+                     built yet; tell them apart by app (APNs: topic or environment), or name one"
                 );
                 self.refuse(&key, what);
             }
@@ -188,7 +193,7 @@ impl Checks<'_> {
     fn provider(&mut self, name: &str, provider: &ProviderConfig) {
         let at = format!("providers.{name}");
         if name == UNSERVED {
-            self.refuse(&at, "the name \"unserved\" stands for devices that no provider serves");
+            self.refuse(&at, "the name \"unserved\" stands for devices that no provider serves; take another");
         }
         if let Some(Err(no)) = provider.pace.map(|pace| pace.pace()) {
             let key = format!("{at}.pace.{}", no.key);
@@ -205,24 +210,18 @@ impl Checks<'_> {
             ProviderKind::Smtp(_) | ProviderKind::Apns(_) | ProviderKind::Fcm(_) | ProviderKind::WebPush(_)
                 if name == OUTBOX =>
             {
-                self.refuse(&at, "the name \"outbox\" is taken by the built-in outbox");
+                self.refuse(&at, "the name \"outbox\" is the built-in outbox's; take another");
             }
             ProviderKind::Smtp(smtp) => self.smtp(&at, smtp),
-            ProviderKind::Apns(apns) => {
-                self.channels_own(&at, ApnsChannel::problems(apns).into_iter().map(|it| (it.key, it.problem)));
-            }
-            ProviderKind::Fcm(fcm) => {
-                self.channels_own(&at, FcmChannel::problems(fcm).into_iter().map(|it| (it.key, it.problem)));
-            }
-            ProviderKind::WebPush(web) => {
-                self.channels_own(&at, WebPushChannel::problems(web).into_iter().map(|it| (it.key, it.problem)));
-            }
+            ProviderKind::Apns(apns) => self.channels_own(&at, ApnsChannel::problems(apns)),
+            ProviderKind::Fcm(fcm) => self.channels_own(&at, FcmChannel::problems(fcm)),
+            ProviderKind::WebPush(web) => self.channels_own(&at, WebPushChannel::problems(web)),
         }
     }
 
     /// What the channel itself would stop at: `serve` must not meet it after this said yes.
-    fn channels_own(&mut self, at: &str, problems: impl Iterator<Item = (&'static str, String)>) {
-        for (key, problem) in problems {
+    fn channels_own(&mut self, at: &str, problems: Vec<WrongSetting>) {
+        for WrongSetting { key, problem } in problems {
             let key = format!("{at}.{key}");
             if !self.knows(&key) {
                 self.refuse(&key, problem);
@@ -294,7 +293,7 @@ impl Checks<'_> {
                 self.refuse(&format!("{key}.allow"), "\"test\" always goes to the outbox");
             }
             (Some(patterns), false) if patterns.iter().any(|pattern| pattern.trim().is_empty()) => {
-                self.refuse(&format!("{key}.allow"), "holds an empty pattern");
+                self.refuse(&format!("{key}.allow"), "holds an empty pattern; leave it out, or let all out by \"*\"");
             }
             (Some(_), false) | (None, true) => {}
         }
@@ -322,6 +321,17 @@ impl ProviderConfig {
             ProviderKind::WebPush(_) => kind == ChannelKind::WebPush,
             ProviderKind::Outbox(_) => true,
         }
+    }
+}
+
+/// The kind of provider that a channel has for its own.
+const fn own_kind(kind: ChannelKind) -> Option<&'static str> {
+    match kind {
+        ChannelKind::Email => Some("smtp"),
+        ChannelKind::Apns => Some("apns"),
+        ChannelKind::Fcm => Some("fcm"),
+        ChannelKind::WebPush => Some("web_push"),
+        ChannelKind::Sms | ChannelKind::Webhook | ChannelKind::Chat | ChannelKind::Inbox => None,
     }
 }
 

@@ -97,7 +97,7 @@ impl Reading {
                 if !self.gone.insert(missing.clone()) {
                     return false;
                 }
-                self.report(&key, format!("lacks the key \"{name}\"{}", self.meant_class(&key)));
+                self.report(&key, format!("lacks the key \"{name}\"{}{}", needed(name), self.meant_class(&key)));
                 // Something in its place, so that what else is wrong comes to light as well.
                 put(&mut self.tree, &missing, Value::from(""))
             }
@@ -178,6 +178,15 @@ fn unknown(name: &str, known: &[&'static str]) -> String {
     match near_match(name, known.iter().copied()) {
         Some(near) => format!("no such key; did you mean \"{near}\"?"),
         None => format!("no such key; known here: {}", known.join(", ")),
+    }
+}
+
+/// What a key is that was left out, where its name says little.
+fn needed(name: &str) -> &'static str {
+    match name {
+        "topic" => ": the app's bundle id, such as \"com.example.shop\"",
+        "subject" => ": whom push services may write to, such as \"mailto:ops@example.com\"",
+        _ => "",
     }
 }
 

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::problem::{Origin, Problem};
 use super::sections::{ProviderKind, RedisConfig};
 use super::{BOOTSTRAP_KEY, Config, Sources};
+use crate::channel::setting::unreadable;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::text_file;
 
@@ -32,16 +33,16 @@ pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<
             ProviderKind::Smtp(smtp) => filling.smtp(smtp),
             ProviderKind::Apns(apns) => {
                 filling.secret("key", &mut apns.key, apns.key_file.as_deref());
-                apns.certificate = filling.text("certificate_file", apns.certificate_file.as_deref());
-                apns.ca = filling.text("ca_file", apns.ca_file.as_deref());
+                filling.text("certificate", &mut apns.certificate, apns.certificate_file.as_deref());
+                filling.text("ca", &mut apns.ca, apns.ca_file.as_deref());
             }
             ProviderKind::Fcm(fcm) => {
                 filling.secret("service_account", &mut fcm.service_account, fcm.service_account_file.as_deref());
-                fcm.ca = filling.text("ca_file", fcm.ca_file.as_deref());
+                filling.text("ca", &mut fcm.ca, fcm.ca_file.as_deref());
             }
             ProviderKind::WebPush(web) => {
                 filling.secret("vapid_key", &mut web.vapid_key, web.vapid_key_file.as_deref());
-                web.ca = filling.text("ca_file", web.ca_file.as_deref());
+                filling.text("ca", &mut web.ca, web.ca_file.as_deref());
             }
             ProviderKind::Outbox(_) => {}
         }
@@ -88,10 +89,7 @@ impl Filling<'_> {
     fn password(&mut self, password: &mut Option<SecretString>, file: Option<&Path>) {
         self.refuse_inline("password", password.as_ref());
         if let Some(path) = file {
-            if password.is_some() {
-                let here = (self.origin)(&format!("{}.password", self.at));
-                self.report("password", &format!("is given twice: by {here} and by password_file; give one"));
-            }
+            self.refuse_twice("password", password.is_some());
             let read = self.read("password_file", path);
             if let Some(why) = read.as_ref().and_then(no_password) {
                 self.report("password_file", &format!("{} {why}", path.display()));
@@ -104,16 +102,24 @@ impl Filling<'_> {
     fn secret(&mut self, key: &str, secret: &mut Option<SecretString>, file: Option<&Path>) {
         self.refuse_inline(key, secret.as_ref());
         let Some(path) = file else { return };
-        if secret.is_some() {
-            let here = (self.origin)(&format!("{}.{key}", self.at));
-            self.report(key, &format!("is given twice: by {here} and by {key}_file; give one"));
-        }
+        self.refuse_twice(key, secret.is_some());
         *secret = self.read(&format!("{key}_file"), path).or(secret.take());
     }
 
     /// What is in a file and no secret.
-    fn text(&mut self, key: &str, file: Option<&Path>) -> Option<String> {
-        Some(self.read(key, file?)?.expose_secret().to_owned())
+    fn text(&mut self, key: &str, text: &mut Option<String>, file: Option<&Path>) {
+        let Some(path) = file else { return };
+        self.refuse_twice(key, text.is_some());
+        let read = self.read(&format!("{key}_file"), path);
+        *text = read.map(|read| read.expose_secret().to_owned()).or(text.take());
+    }
+
+    /// `there`: `key` is set, beside the `_file` that gives the same.
+    fn refuse_twice(&mut self, key: &str, there: bool) {
+        if there {
+            let here = (self.origin)(&format!("{}.{key}", self.at));
+            self.report(key, &format!("is given twice: by {here} and by {key}_file; give one"));
+        }
     }
 
     fn refuse_inline(&mut self, key: &str, secret: Option<&SecretString>) {
@@ -128,7 +134,7 @@ impl Filling<'_> {
         let text = match text_file::read(path, text_file::SMALL) {
             Ok(text) => SecretString::from(text.trim_end_matches(['\r', '\n'])),
             Err(error) => {
-                self.report(key, &format!("{} cannot be read: {error}", path.display()));
+                self.report(key, &unreadable(path, &error));
                 return None;
             }
         };

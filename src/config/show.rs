@@ -22,7 +22,7 @@ pub struct Shown {
 pub enum Value {
     /// As TOML, and as JSON.
     Plain(String, serde_json::Value),
-    /// A secret, which nobody is shown.
+    /// A secret, which nobody is shown, or a certificate.
     Set,
 }
 
@@ -54,7 +54,27 @@ impl fmt::Display for Value {
 }
 
 pub(super) fn origins(config: &Config, origin: &dyn Fn(&str) -> Origin) -> BTreeMap<String, Origin> {
-    leaves(config).into_iter().map(|(key, _)| (key.clone(), origin(&key))).collect()
+    let keys = leaves(config).into_iter().map(|(key, _)| key).chain(certificates(config));
+    keys.map(|key| (key.clone(), origin(&key))).collect()
+}
+
+/// The keys of certificates that stand in the configuration itself. Shown as set: each is a page.
+fn certificates(config: &Config) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, provider) in &config.providers {
+        let texts = match &provider.kind {
+            ProviderKind::Apns(apns) => vec![
+                ("certificate", apns.certificate.is_some() && apns.certificate_file.is_none()),
+                ("ca", apns.ca.is_some() && apns.ca_file.is_none()),
+            ],
+            ProviderKind::Fcm(fcm) => vec![("ca", fcm.ca.is_some() && fcm.ca_file.is_none())],
+            ProviderKind::WebPush(web) => vec![("ca", web.ca.is_some() && web.ca_file.is_none())],
+            ProviderKind::Smtp(_) | ProviderKind::Outbox(_) => Vec::new(),
+        };
+        let given = texts.into_iter().filter(|(_, given)| *given);
+        found.extend(given.map(|(key, _)| format!("providers.{name}.{key}")));
+    }
+    found
 }
 
 impl Config {
@@ -96,6 +116,7 @@ impl Config {
                 password(format!("providers.{name}.{key}"), file.as_ref());
             }
         }
+        secrets.extend(certificates(self).into_iter().map(|key| set(key.clone(), self.origin(&key))));
         secrets
     }
 }

@@ -37,6 +37,7 @@ impl Dir {
     }
 }
 
+mod push;
 mod refusals;
 
 #[test]

@@ -10,6 +10,7 @@ use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ReceiptKind;
 use belfry_domain::{DeliveryId, Outcome, Why};
 
+use super::certificate::CertificateEnd;
 use super::message::{Address, Outgoing};
 
 /// Whether the claim still covers a call: asked on the worker's own clock, never over the network.
@@ -86,6 +87,11 @@ pub trait Channel: Send + Sync + 'static {
     /// Asks the provider about an earlier call; only where the guard is `Lookup`.
     async fn look_up(&self, _out: &Outgoing) -> Looked {
         Looked::NotYet
+    }
+
+    /// Until when the certificate is good that it logs in with, where it does so by one.
+    fn certificate_end(&self) -> Option<CertificateEnd> {
+        None
     }
 }
 

@@ -1,12 +1,15 @@
 //! What intake and engine need of the configuration, as one value that a reload swaps whole.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belfry_domain::{ChannelKind, Class, Pace};
+use http::Uri;
 
 use super::channel::Channel;
+use super::recipients::endpoint;
 
 pub use belfry_domain::lane::{OUTBOX, UNSERVED};
 
@@ -80,7 +83,8 @@ pub struct Unserved;
 pub enum EnvironmentRule {
     /// To the outbox, always.
     Outbox,
-    /// To the outbox but for addresses that match one of these patterns (`*@ours.example`).
+    /// To the outbox but for addresses that match one of these patterns (`*@ours.example`). Of a browser's
+    /// subscription the host of its endpoint counts (`*.push.apple.com`).
     Allow(Vec<String>),
 }
 
@@ -102,7 +106,7 @@ impl Policy {
         match self.environments.get(environment) {
             _ if environment == "test" => Ok(OUTBOX),
             Some(EnvironmentRule::Outbox) => Ok(OUTBOX),
-            Some(EnvironmentRule::Allow(patterns)) if !patterns.iter().any(|one| matches(one, address)) => Ok(OUTBOX),
+            Some(EnvironmentRule::Allow(patterns)) if !lets_out(patterns, channel, address) => Ok(OUTBOX),
             Some(EnvironmentRule::Allow(_)) | None => match self.routes.get(&channel) {
                 None => Ok(OUTBOX),
                 Some(routes) => {
@@ -119,6 +123,27 @@ impl Policy {
         let route = self.routes.get(&channel)?.iter().find(|route| route.serves(device))?;
         Some(&route.provider)
     }
+}
+
+fn lets_out(patterns: &[String], channel: ChannelKind, address: &str) -> bool {
+    let known_by = match channel {
+        ChannelKind::WebPush => Cow::from(push_service(address)),
+        ChannelKind::Email
+        | ChannelKind::Apns
+        | ChannelKind::Fcm
+        | ChannelKind::Sms
+        | ChannelKind::Webhook
+        | ChannelKind::Chat
+        | ChannelKind::Inbox => Cow::from(address),
+    };
+    patterns.iter().any(|one| matches(one, &known_by))
+}
+
+/// The host of a subscription's endpoint. The text of the whole also holds keys and members of anybody's own, which
+/// would let an endpoint out that no pattern was meant for. Empty where there is none: only `*` lets that out.
+fn push_service(subscription: &str) -> String {
+    let uri = endpoint(subscription).and_then(|endpoint| endpoint.parse::<Uri>().ok());
+    uri.as_ref().and_then(Uri::host).unwrap_or_default().to_owned()
 }
 
 /// `*` stands for any run of characters; case does not count.
@@ -177,6 +202,34 @@ mod tests {
         assert_eq!(policy.reroute(ChannelKind::WebPush, gone), None);
         assert_eq!(policy.reroute(ChannelKind::Apns, gone), None);
         assert_eq!(policy.reroute(ChannelKind::Apns, DeviceOf::default()), Some("shop"));
+    }
+
+    #[test]
+    fn a_subscription_is_let_out_by_the_host_of_its_endpoint() {
+        let of = |endpoint: &str| {
+            format!(r#"{{"endpoint":"{endpoint}","keys":{{"auth":"fcm.googleapis.com"}},"note":".push.apple.com"}}"#)
+        };
+        for (pattern, endpoint, expected) in [
+            ("*.push.apple.com", "https://web.push.apple.com/QGuQy", true),
+            ("*.push.apple.com", "https://Web.Push.Apple.com:443/QGuQy", true),
+            ("*.push.apple.com", "https://evil.example/.push.apple.com", false),
+            ("*.push.apple.com", "https://web.push.apple.com@evil.example/", false),
+            ("*.push.apple.com", "https://web.push.apple.com.evil.example/", false),
+            ("fcm.googleapis.com", "https://fcm.googleapis.com/fcm/send/x", true),
+            ("*fcm.googleapis.com*", "https://updates.push.services.mozilla.com/wpush/v2/x", false),
+            ("*", "https://anything.example/", true),
+            ("*", "no address", true),
+            ("*.*", "no address", false),
+        ] {
+            assert_eq!(
+                lets_out(&[pattern.into()], ChannelKind::WebPush, &of(endpoint)),
+                expected,
+                "{pattern} {endpoint}"
+            );
+        }
+        assert!(!lets_out(&["*@ours.example*".into()], ChannelKind::WebPush, &of("https://a@ours.example/")));
+        assert!(lets_out(&["*@ours.example".into()], ChannelKind::Email, "ann@ours.example"));
+        assert!(lets_out(&["abc*".into()], ChannelKind::Fcm, "abcdef"));
     }
 
     #[test]

@@ -110,7 +110,6 @@ pub struct StoredSlot {
 /// endpoint, hex. Tokens are long and random, so that it can be told to whoever may read.
 #[must_use]
 pub fn token_sha256(kind: ChannelKind, token: &Address) -> String {
-    let endpoint = |text: &str| serde_json::from_str::<Endpoint>(text).ok().map(|found| found.endpoint);
     let text = match kind {
         ChannelKind::WebPush => endpoint(&token.0).unwrap_or_else(|| token.0.clone()),
         _ => token.0.clone(),
@@ -118,9 +117,13 @@ pub fn token_sha256(kind: ChannelKind, token: &Address) -> String {
     belfry_domain::hex(&Sha256::digest(text))
 }
 
-#[derive(Deserialize)]
-struct Endpoint {
-    endpoint: String,
+/// Where a subscription's messages are sent to; `None` of what is no subscription.
+pub(super) fn endpoint(subscription: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Endpoint {
+        endpoint: String,
+    }
+    serde_json::from_str::<Endpoint>(subscription).ok().map(|found| found.endpoint)
 }
 
 /// A provider's word about one token, of a stored device or of a request's own. `app` and `environment` are those

@@ -12,6 +12,7 @@ use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
 use crate::facts::{Fact, ProviderNews, Start};
+use crate::ports::certificate::{CertificateEnd, Left};
 use crate::ports::store_news::StoreNews;
 
 const INTAKE: &str = "belfry::intake";
@@ -106,6 +107,19 @@ fn provider_news(provider: &str, news: ProviderNews) {
             warn!(target: ENGINE, fact = "wait_cut", provider, asked_s = asked.as_secs(),
                 "the provider asked for a wait too long to be meant; it is cut to a day");
         }
+        ProviderNews::Certificate(end) => certificate(provider, end),
+    }
+}
+
+fn certificate(provider: &str, CertificateEnd { at, left }: CertificateEnd) {
+    let ends = moment(at);
+    match left {
+        Left::Nothing => error!(target: ENGINE, fact = "certificate_ends", provider, ends,
+            "the certificate that the provider knows us by has ended: give a new one and reload"),
+        Left::Little => warn!(target: ENGINE, fact = "certificate_ends", provider, ends,
+            "the certificate that the provider knows us by ends within 30 days; have a new one made"),
+        Left::Enough => info!(target: ENGINE, fact = "certificate_ends", provider, ends,
+            "until when the certificate is good that the provider knows us by"),
     }
 }
 
@@ -213,6 +227,9 @@ const fn attempted(outcome: OutcomeKind, why: WhyCode) -> &'static str {
     match (outcome, why) {
         (OutcomeKind::Accepted, _) => "the provider accepted it",
         (OutcomeKind::Refused, WhyCode::TokenMalformed) => "it was refused here: the token has not the form of one",
+        (OutcomeKind::Refused, WhyCode::InternalEndpoint) => {
+            "it was refused here: the device's endpoint leads into an internal network"
+        }
         (OutcomeKind::Refused, _) => "the provider refused it for good",
         (OutcomeKind::RecipientGone, _) => "the provider refused it: there is no such recipient",
         (OutcomeKind::NotAccepted, _) => "it was definitely not accepted, and may be tried again",

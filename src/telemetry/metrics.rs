@@ -79,6 +79,7 @@ families! {
     plain tokens_spared: Count<1> = Family::default(), "tokens_spared", "Tokens that are live again because most were refused at once";
     plain setup_wrong: Count<2> = Family::default(), "setup_refusals", "Messages refused for a setting that only an operator can mend";
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
+    plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
@@ -261,6 +262,9 @@ impl Metrics {
             }
             ProviderNews::WaitCut { asked: _ } => {
                 all.waits_cut.get_or_create(&[provider]).inc();
+            }
+            ProviderNews::Certificate(end) => {
+                all.certificates.get_or_create(&[provider]).set(end.at.0.div_euclid(1000));
             }
         }
     }

@@ -15,6 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::*;
 use crate::facts::ProviderNews;
 use crate::ports::StoreError;
+use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
@@ -44,10 +45,11 @@ fn service(n: u64) -> Option<Service> {
 }
 
 fn news(a: u64, b: u64) -> ProviderNews {
-    match a % 4 {
+    match a % 5 {
         0 => ProviderNews::TokenRefused { fault: pick(TokenFault::ALL, b), stored: b.is_multiple_of(2) },
         1 => ProviderNews::TokensSpared { tokens: 3 },
         2 => ProviderNews::SetupWrong { why: pick(WhyCode::ALL, b) },
+        3 => ProviderNews::Certificate(CertificateEnd::seen(UnixMs(2_000_000_000_000), UnixMs(0))),
         _ => ProviderNews::WaitCut { asked: Duration::from_secs(b % 1_000_000) },
     }
 }
@@ -137,6 +139,7 @@ fn what_is_heard_of_providers_is_counted() {
         ProviderNews::TokensSpared { tokens: 3 },
         ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused },
         ProviderNews::WaitCut { asked: Duration::MAX },
+        ProviderNews::Certificate(CertificateEnd::seen(UnixMs(2_000_000_000_999), UnixMs(0))),
     ] {
         recorder.record(&Fact::Provider { provider: "main".into(), news });
     }
@@ -146,6 +149,7 @@ fn what_is_heard_of_providers_is_counted() {
         ("belfry_tokens_spared_total{provider=\"main\"}", "3"),
         ("belfry_setup_refusals_total{provider=\"main\",why=\"third_party_refused\"}", "1"),
         ("belfry_waits_cut_total{provider=\"main\"}", "1"),
+        ("belfry_certificate_end_timestamp_seconds{provider=\"main\"}", "2000000000"),
     ] {
         assert_eq!(value(&text, name).as_deref(), Some(expected), "{name} in\n{text}");
     }

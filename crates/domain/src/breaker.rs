@@ -185,7 +185,9 @@ impl Breaker {
                 _ => Change::None,
             },
             // Nobody was asked.
-            Outcome::Refused { why } if matches!(why.code, WhyCode::TokenMalformed | WhyCode::RenderFailed) => {
+            Outcome::Refused { why }
+                if matches!(why.code, WhyCode::TokenMalformed | WhyCode::InternalEndpoint | WhyCode::RenderFailed) =>
+            {
                 Change::None
             }
             // Any other unknown outcome says nothing about the provider's health either way.
@@ -317,8 +319,9 @@ mod tests {
         for _ in 0..5 {
             breaker.record(&unreachable(), at(1));
         }
-        let malformed = Outcome::Refused { why: Why::new(WhyCode::TokenMalformed) };
-        assert_eq!(breaker.record(&malformed, at(1)), Change::None);
+        for code in [WhyCode::TokenMalformed, WhyCode::InternalEndpoint] {
+            assert_eq!(breaker.record(&Outcome::Refused { why: Why::new(code) }, at(1)), Change::None);
+        }
         assert!(!breaker.lets_through(at(1)));
     }
 

@@ -59,6 +59,8 @@ named_enum!(
         BadToken = "bad_token",
         /// The token cannot be one of the provider's, by its form: the provider was not asked.
         TokenMalformed = "token_malformed",
+        /// The device's endpoint leads into an internal network: nobody was asked.
+        InternalEndpoint = "internal_endpoint",
         /// The token is another app's, project's or VAPID key's.
         WrongApp = "wrong_app",
         /// The provider said that the token is dead, of a time before it was registered again.

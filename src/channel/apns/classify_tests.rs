@@ -172,6 +172,32 @@ fn ids_times_and_waits_are_read() {
     assert_eq!(classify(&later, Topic::App), Outcome::NotAccepted { retry_after, why });
 }
 
+/// Apple's guide asks for 15 minutes after any 5xx that names no time. A code would be dead by then, and the other
+/// servers of a gateway that shuts one down work: the class's own backoff counts.
+#[test]
+fn after_a_5xx_only_what_the_answer_itself_asks_for_is_waited() {
+    let waits = |outcome: Outcome| match outcome {
+        Outcome::NotAccepted { retry_after, .. } | Outcome::Unknown { retry_after, .. } => retry_after,
+        other => panic!("{other:?}"),
+    };
+    for (status, reason) in [
+        (500, "InternalServerError"),
+        (503, "ServiceUnavailable"),
+        (503, "Shutdown"),
+        (500, ""),
+        (504, "Whatever"),
+        (400, "IdleTimeout"),
+        (418, ""),
+    ] {
+        let body = format!(r#"{{"reason":"{reason}"}}"#);
+        let silent = classify(&answered(status, HeaderMap::new(), Some(&body)), Topic::App);
+        assert_eq!(waits(silent), None, "{status} {reason}");
+        let asking = HeaderMap::from_iter([(http::header::RETRY_AFTER, "7".parse().unwrap())]);
+        let asked = waits(classify(&answered(status, asking, Some(&body)), Topic::App));
+        assert_eq!(asked, Some(Duration::from_secs(7)), "{status} {reason}");
+    }
+}
+
 #[test]
 fn no_answer_is_told_as_what_is_known_of_it() {
     let not_taken = |code| Fault::NotTaken { code, detail: Some("the machine's words".to_owned()) };
@@ -181,6 +207,7 @@ fn no_answer_is_told_as_what_is_known_of_it() {
         (not_taken(WhyCode::TlsFailed), "not_accepted tls_failed"),
         (not_taken(WhyCode::TimedOutBefore), "not_accepted timed_out_before"),
         (not_taken(WhyCode::TryLater), "not_accepted try_later"),
+        (Fault::Internal, "not_accepted unreachable"),
         (Fault::Unknown { code: WhyCode::TimedOutAfter }, "unknown timed_out_after"),
         (Fault::Unknown { code: WhyCode::CutAfter }, "unknown cut_after"),
     ] {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::channel::https::Limits;
 use crate::ports::span::Span;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -32,13 +33,13 @@ pub struct ApnsConfig {
     /// Of certificate authentication: the chain, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_file: Option<PathBuf>,
-    /// Filled from `certificate_file`.
+    /// Filled from `certificate_file`, or given itself.
     #[serde(default, skip_serializing)]
     pub certificate: Option<String>,
     /// PEM file with further trusted roots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// Filled from `ca_file`.
+    /// Filled from `ca_file`, or given itself.
     #[serde(default, skip_serializing)]
     pub ca: Option<String>,
     /// Most connections at once.
@@ -58,6 +59,20 @@ pub struct ApnsConfig {
     /// A connection unused for so long is closed.
     #[serde(default = "default_idle")]
     pub idle: Span,
+}
+
+impl ApnsConfig {
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let timeouts = &self.timeouts;
+        Limits {
+            connections: self.connections,
+            streams: self.streams,
+            connect: timeouts.connect,
+            answer: timeouts.answer,
+            body: timeouts.body,
+        }
+    }
 }
 
 const fn default_connections() -> u16 {

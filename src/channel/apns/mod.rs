@@ -3,6 +3,7 @@
 //! Nothing can have been sent before the request's first byte; after it, only Apple's own word or HTTP/2's says that
 //! it was not. The device replaces a second copy by its collapse id; Apple itself remembers no key of ours.
 
+mod certificate;
 pub mod classify;
 pub mod config;
 mod request;
@@ -12,9 +13,9 @@ mod token;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use belfry_domain::UnixMs;
 use belfry_domain::outcome::{Outcome, RepeatGuard, Why, WhyCode};
 
-pub use self::settings::ApnsConfigError;
 pub use self::token::Mints;
 
 use self::classify::{Told, Topic, classify, is_expired_login};
@@ -23,6 +24,8 @@ use self::request::{Draft, Unsendable};
 use self::settings::{Login, Settings};
 use self::token::{CannotSign, Mint, Minted, Renewal};
 use super::https::{Commit, Fault, Https};
+use super::setting::{WrongSetting, wrong};
+use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::clock::Clock;
 use crate::ports::message::Outgoing;
@@ -35,6 +38,8 @@ pub struct ApnsChannel {
     topic: String,
     /// `None`: a certificate.
     mint: Option<Arc<Mint>>,
+    /// Of the certificate.
+    ends: Option<UnixMs>,
     clock: Arc<dyn Clock>,
 }
 
@@ -66,19 +71,19 @@ impl ApnsChannel {
     /// Reads and checks the configuration. Connects nowhere.
     ///
     /// # Errors
-    /// [`ApnsConfigError`] names the first key that is wrong.
-    pub fn new(config: &ApnsConfig, mints: &Mints, clock: Arc<dyn Clock>) -> Result<Self, ApnsConfigError> {
+    /// [`WrongSetting`] names the first key that is wrong.
+    pub fn new(config: &ApnsConfig, mints: &Mints, clock: Arc<dyn Clock>) -> Result<Self, WrongSetting> {
         let Settings { url, place, topic, login, https } = Settings::read(config).map_err(first)?;
-        let mint = match login {
-            Login::Token(id, signer) => Some(mints.of(id, *signer, &*clock)),
-            Login::Certificate => None,
+        let (mint, ends) = match login {
+            Login::Token(id, signer) => (Some(mints.of(id, *signer, &*clock)), None),
+            Login::Certificate(ends) => (None, ends),
         };
-        Ok(Self { https, url, place, topic, mint, clock })
+        Ok(Self { https, url, place, topic, mint, ends, clock })
     }
 
     /// Everything wrong with a configuration, key and certificate files included. Connects nowhere.
     #[must_use]
-    pub fn problems(config: &ApnsConfig) -> Vec<ApnsConfigError> {
+    pub fn problems(config: &ApnsConfig) -> Vec<WrongSetting> {
         Settings::problems(config)
     }
 
@@ -130,9 +135,8 @@ impl ApnsChannel {
 }
 
 /// [`Settings::read`] gives one at least.
-fn first(found: Vec<ApnsConfigError>) -> ApnsConfigError {
-    let none = ApnsConfigError { key: "url", problem: "cannot be used".to_owned() };
-    found.into_iter().next().unwrap_or(none)
+fn first(found: Vec<WrongSetting>) -> WrongSetting {
+    found.into_iter().next().unwrap_or_else(|| wrong("url", "cannot be used"))
 }
 
 #[async_trait]
@@ -144,6 +148,10 @@ impl Channel for ApnsChannel {
     /// Apple says that it has a notification, never that a device showed it.
     fn receipts(&self) -> bool {
         false
+    }
+
+    fn certificate_end(&self) -> Option<CertificateEnd> {
+        self.ends.map(|at| CertificateEnd::seen(at, self.clock.now()))
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {

@@ -6,6 +6,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request};
 
 use super::classify::Topic;
+use crate::channel::payload::with_own;
 use crate::ports::message::{Outgoing, PushSettings, PushType, Rendered, Urgency};
 
 /// Largest body in bytes (Apple, "Generating a remote notification").
@@ -39,7 +40,7 @@ impl Draft {
         if !is_token(&out.address.0) {
             return Err(Unsendable::BadToken);
         }
-        let body = marked(payload, out).ok_or(Unsendable::NotAPush)?;
+        let body = with_own(payload, out.delivery, out.seen_token.as_deref()).map_err(|_| Unsendable::NotAPush)?;
         let most = if settings.push_type == PushType::Voip { MOST_VOIP } else { MOST };
         if body.len() > most {
             return Err(Unsendable::TooLarge { bytes: body.len(), most });
@@ -100,18 +101,6 @@ fn is_token(token: &str) -> bool {
     TOKEN_DIGITS.contains(&token.len())
         && token.len().is_multiple_of(2)
         && token.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The payload with one member more, by which the device can tell deliveries apart and say that it showed this
-/// one. Written in, not read and written anew: every other byte stays as it was made.
-fn marked(payload: &str, out: &Outgoing) -> Option<String> {
-    let inside = payload.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let comma = if inside.trim().is_empty() { "" } else { "," };
-    let seen = match &out.seen_token {
-        Some(token) => format!(r#","seen":{}"#, serde_json::to_string(token).ok()?),
-        None => String::new(),
-    };
-    Some(format!(r#"{{{inside}{comma}"belfry":{{"id":"{}"{seen}}}}}"#, out.delivery))
 }
 
 /// Whole seconds, never before the message expires.

@@ -12,12 +12,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::pem::PemObject as _;
-use secrecy::{ExposeSecret as _, SecretString};
+use ring::signature::EcdsaKeyPair;
 use sha2::{Digest as _, Sha256};
 
+use crate::channel::pem::p256;
 use crate::ports::clock::{Boot, Clock};
 
 /// A token older than this is renewed. Apple's bounds are 20 and 60 minutes.
@@ -45,13 +43,12 @@ pub(super) struct Signer {
 
 impl Signer {
     /// From PEM, PKCS#8: Apple's `.p8`.
-    pub fn read(pem: &SecretString) -> Result<Self, &'static str> {
-        let der = PrivatePkcs8KeyDer::from_pem_slice(pem.expose_secret().as_bytes())
-            .map_err(|_| "holds no PKCS#8 key in PEM (BEGIN PRIVATE KEY)")?;
-        let der = der.secret_pkcs8_der();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &SystemRandom::new())
-            .map_err(|_| "is no key for ES256 (the curve P-256, with its public part)")?;
-        Ok(Self { pair, print: Sha256::digest(der).into() })
+    ///
+    /// # Errors
+    /// What is wrong, with what would be right; never any of the key's.
+    pub fn read(pem: &str) -> Result<Self, String> {
+        let (pair, der) = p256(pem)?;
+        Ok(Self { pair, print: Sha256::digest(der.secret_pkcs8_der()).into() })
     }
 
     /// Tells keys apart without being one.
@@ -218,13 +215,13 @@ mod tests {
         async fn sleep_until(&self, _until: Boot) {}
     }
 
-    fn key() -> (SignerId, SecretString) {
-        let pem: SecretString = rcgen::KeyPair::generate().unwrap().serialize_pem().into();
+    fn key() -> (SignerId, String) {
+        let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
         let id = SignerId { team: "TEAM000001".into(), key_id: "KEY0000001".into(), key: read(&pem).print() };
         (id, pem)
     }
 
-    fn read(pem: &SecretString) -> Signer {
+    fn read(pem: &str) -> Signer {
         Signer::read(pem).unwrap()
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::channel::https::Limits;
 use crate::ports::span::Span;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -28,7 +29,7 @@ pub struct FcmConfig {
     /// PEM file with further trusted roots.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
-    /// What stands in `ca_file`.
+    /// Filled from `ca_file`, or given itself.
     #[serde(default, skip_serializing)]
     pub ca: Option<String>,
     /// Most connections at once.
@@ -39,6 +40,20 @@ pub struct FcmConfig {
     pub streams: u16,
     #[serde(default)]
     pub timeouts: FcmTimeouts,
+}
+
+impl FcmConfig {
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let timeouts = &self.timeouts;
+        Limits {
+            connections: self.connections,
+            streams: self.streams,
+            connect: timeouts.connect,
+            answer: timeouts.answer,
+            body: timeouts.body,
+        }
+    }
 }
 
 fn google() -> String {

@@ -21,8 +21,6 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request};
 
-pub use self::settings::FcmConfigError;
-
 use self::classify::{Told, classify, wants_new_token};
 use self::config::FcmConfig;
 use self::message::{MessageError, body};
@@ -30,6 +28,7 @@ use self::settings::Settings;
 use self::token::{NoToken, Tokens};
 use super::https::retry_after::retry_after;
 use super::https::{Answer, Commit, Fault};
+use super::setting::WrongSetting;
 use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::clock::Clock;
 use crate::ports::message::{Outgoing, Rendered};
@@ -70,8 +69,8 @@ impl FcmChannel {
     /// Reads and checks the configuration, its key and certificate files included. Connects nowhere.
     ///
     /// # Errors
-    /// [`FcmConfigError`] names the key.
-    pub fn new(config: &FcmConfig, clock: Arc<dyn Clock>) -> Result<Self, FcmConfigError> {
+    /// [`WrongSetting`] names the key.
+    pub fn new(config: &FcmConfig, clock: Arc<dyn Clock>) -> Result<Self, WrongSetting> {
         let Settings { account, project, host, send, https } = Settings::read(config)?;
         let tokens = Tokens::new(account, https.clone(), clock.clone());
         Ok(Self { place: format!("{host} (project {project})"), send, https, tokens, clock })
@@ -80,7 +79,7 @@ impl FcmChannel {
     /// Everything wrong with a configuration that [`Self::new`] would stop at, key and certificate
     /// files included. Connects nowhere.
     #[must_use]
-    pub fn problems(config: &FcmConfig) -> Vec<FcmConfigError> {
+    pub fn problems(config: &FcmConfig) -> Vec<WrongSetting> {
         Settings::problems(config)
     }
 

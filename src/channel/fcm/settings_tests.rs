@@ -1,3 +1,4 @@
+use super::super::config::FcmTimeouts;
 use super::*;
 use crate::ports::span::Span;
 
@@ -47,6 +48,8 @@ fn secrets_go_over_tls_or_to_this_machine() {
 fn problems_name_their_keys() {
     let keys = |config: &FcmConfig| Settings::problems(config).iter().map(|problem| problem.key).collect::<Vec<_>>();
     assert_eq!(keys(&config()), ["service_account_file"]);
+    let itself = FcmConfig { service_account: Some("x".into()), ca: Some("x".into()), ..config() };
+    assert_eq!(keys(&itself), ["service_account", "ca"]);
     let broken = FcmConfig {
         service_account_file: Some("/nonexistent".into()),
         url: "http://fcm.googleapis.com".into(),
@@ -61,15 +64,44 @@ fn problems_name_their_keys() {
 }
 
 #[test]
-fn what_is_wrong_with_a_key_file_is_said_without_quoting_it() {
-    for (text, said) in [
-        ("", "is no service account's key in JSON (line 1)"),
-        (r#"{"private_key":["secret"]}"#, "is no service account's key in JSON (line 1)"),
-        (r#"{"type":"authorized_user","client_id":"secret"}"#, "is the key of something else than a service account"),
-        (r#"{"type":"service_account"}"#, "lacks private_key"),
-        (r#"{"type":"service_account","private_key":"secret"}"#, "holds a private_key that is no PKCS#8 PEM"),
+fn what_is_wrong_with_a_key_file_is_said_with_what_would_be_right_and_without_quoting_it() {
+    let expected = "expected the JSON key of a service account (Firebase console, Project settings, ";
+    let whole = "expected the whole file as Google gives it";
+    for (text, said, right) in [
+        ("", "is empty; ", expected),
+        (r#"{"private_key":["secret"]}"#, "is no JSON of the right form (line 1); ", expected),
+        ("AAAAsecret:APA91bsecret", "is a key of FCM's legacy API, which Google has switched off; ", expected),
+        ("AIzasecret\n", "is a key of FCM's legacy API", expected),
+        (r#"<?xml version="1.0"?><plist version="1.0">secret</plist>"#, "is a GoogleService-Info.plist", expected),
+        ("-----BEGIN PRIVATE KEY-----\nsecret\n", "is a private key alone", expected),
+        ("/run/secrets/secret.json", "is a path", expected),
+        (r#"{"project_info":{"project_id":"secret"},"client":[]}"#, "is a google-services.json", expected),
+        (r#"{"apiKey":"AIzasecret","authDomain":"x"}"#, "is a web app's configuration", expected),
+        (r#"{"installed":{"client_secret":"secret"}}"#, "is an OAuth client's secret", expected),
+        (r#"{"type":"authorized_user","client_id":"secret"}"#, "is a person's login", expected),
+        (r#"{"type":"external_account","audience":"secret"}"#, "is a login by way of another account", expected),
+        (r#"{"type":"secret"}"#, "is the key of something else than a service account; ", expected),
+        ("{}", "names no type \"service_account\"; ", expected),
+        (r#"{"type":"service_account"}"#, "lacks private_key; ", whole),
+        (
+            r#"{"type":"service_account","private_key":"secret"}"#,
+            "has a private_key that holds no private key; ",
+            "PEM",
+        ),
+        (
+            r#"{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\\nsecret\\n"}"#,
+            "has a private_key that has \\n in place of line ends; ",
+            "on lines of their own",
+        ),
     ] {
-        let config = FcmConfig { service_account: Some(text.into()), ..config() };
-        assert_eq!(Settings::problems(&config), [wrong("service_account_file", said)], "{text}");
+        for (file, key) in [(None, "service_account"), (Some("/run/secrets/fcm.json".into()), "service_account_file")] {
+            let config = FcmConfig { service_account: Some(text.into()), service_account_file: file, ..config() };
+            let found = Settings::problems(&config);
+            assert_eq!(found.iter().map(|one| one.key).collect::<Vec<_>>(), [key], "{text}");
+            let problem = &found[0].problem;
+            assert!(problem.starts_with(said) && problem.contains(right), "{text}: {problem}");
+            // Of what is right, \"secrets\" may be said.
+            assert!(!problem.replace("OAuth client's secret", "").contains("secret"), "{problem}");
+        }
     }
 }

@@ -154,7 +154,7 @@ fn never_asked(fault: Fault) -> NoToken {
     let (code, detail) = match fault {
         Fault::NotTaken { code, detail } => (code, detail),
         Fault::Unknown { code: WhyCode::TimedOutAfter } => (WhyCode::TimedOutBefore, None),
-        Fault::Unknown { .. } | Fault::LeaseLost => (WhyCode::Unreachable, None),
+        Fault::Unknown { .. } | Fault::Internal | Fault::LeaseLost => (WhyCode::Unreachable, None),
     };
     NoToken { outcome: Outcome::NotAccepted { retry_after: None, why: Why::new(code) }, detail }
 }

@@ -11,6 +11,15 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Whether a host says by itself that it lies inside: an internal address, or a name of this machine (RFC 6761 6.3).
+/// What any other name leads to is known once it is resolved.
+#[must_use]
+pub fn is_inside(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    bare.parse().is_ok_and(|address: IpAddr| !is_public(address)) || name == "localhost" || name.ends_with(".localhost")
+}
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match address.octets() {
         // This network, private, loopback.
@@ -62,6 +71,19 @@ mod tests {
             "64:ff9b::101:101",
         ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+    }
+
+    #[test]
+    fn a_host_may_say_by_itself_that_it_lies_inside() {
+        for inside in
+            ["127.0.0.1", "10.0.0.1", "[::1]", "::1", "[fd00::1]", "169.254.169.254", "LocalHost", "a.localhost."]
+        {
+            assert!(is_inside(inside), "{inside}");
+        }
+        // What these lead to, their resolution says.
+        for open in ["1.1.1.1", "[2606:4700::1]", "push.example.com", "localhost.example", "127.1", "2130706433", ""] {
+            assert!(!is_inside(open), "{open}");
         }
     }
 

@@ -88,17 +88,16 @@ pub(super) async fn dial(target: &Target, shared: &Shared, limit: Duration) -> R
 /// The addresses that may be dialled: looked at after resolving, so that no name, number or redirect of a name
 /// server leads past the rule.
 async fn resolve(target: &Target, allowed: Addresses) -> Result<Vec<SocketAddr>, Fault> {
+    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
     let found =
-        tokio::net::lookup_host((target.host.as_str(), target.port)).await.map_err(|error| unreachable(&error))?;
-    let may = |address: &SocketAddr| {
-        let ip = address.ip();
-        (target.secure || ip.is_loopback()) && (allowed == Addresses::Any || is_public(ip))
-    };
-    let addresses: Vec<SocketAddr> = found.filter(may).collect();
-    if addresses.is_empty() {
-        return Err(Fault::not_taken(WhyCode::Unreachable, "the name leads to no address that may be called"));
+        found.map_err(|error| unreachable(&error))?.filter(|address| target.secure || address.ip().is_loopback());
+    let (open, inside): (Vec<SocketAddr>, Vec<SocketAddr>) =
+        found.partition(|address| allowed == Addresses::Any || is_public(address.ip()));
+    match (open.is_empty(), inside.is_empty()) {
+        (false, _) => Ok(open),
+        (true, false) => Err(Fault::Internal),
+        (true, true) => Err(Fault::not_taken(WhyCode::Unreachable, "the name leads to no address that may be called")),
     }
-    Ok(addresses)
 }
 
 /// The first address that answers. Each gets its share of the time, so that a silent one leaves some to the others.
@@ -160,11 +159,7 @@ mod tests {
     async fn no_name_and_no_number_leads_inside() {
         for host in ["localhost", "127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "0", "127.1", "2130706433"] {
             let target = Target { secure: true, host: host.to_owned(), port: 443 };
-            let found = resolve(&target, Addresses::PublicOnly).await.map_err(|fault| match fault {
-                Fault::NotTaken { code, .. } => code,
-                other => panic!("{other:?}"),
-            });
-            assert_eq!(found, Err(WhyCode::Unreachable), "{host}");
+            assert_eq!(resolve(&target, Addresses::PublicOnly).await, Err(Fault::Internal), "{host}");
         }
         let target = Target { secure: true, host: "1.1.1.1".to_owned(), port: 443 };
         assert_eq!(resolve(&target, Addresses::PublicOnly).await, Ok(vec!["1.1.1.1:443".parse().unwrap()]));

@@ -13,88 +13,26 @@ mod exchange;
 mod origin;
 pub mod retry_after;
 mod seen;
+mod settings;
 mod tls;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use belfry_domain::{Outcome, Why, WhyCode};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
-use secrecy::SecretString;
-use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+
+pub use self::address::is_inside;
+pub use self::settings::{Addresses, HttpsSettings, Identity, Limits, Protocol};
 
 use self::dial::Target;
 use self::exchange::Lost;
 use self::origin::Origin;
+use super::setting::WrongSetting;
 use crate::ports::channel::LeaseLost;
-
-/// How an outbound client connects and how long it waits. Nothing here reads a file.
-#[derive(Clone, Debug)]
-pub struct HttpsSettings {
-    /// PEM text with further trusted roots (tests, private gateways); the machine's own count always.
-    pub roots: Option<String>,
-    /// For certificate authentication.
-    pub identity: Option<Identity>,
-    pub protocol: Protocol,
-    pub addresses: Addresses,
-    /// Most connections per origin.
-    pub connections: u16,
-    /// Most streams at once per connection; the other side's own limit counts too.
-    pub streams: u16,
-    /// Most origins kept connected; the longest unused goes.
-    pub origins: usize,
-    /// Resolving, TCP, TLS and the first frames together.
-    pub connect: Duration,
-    /// From the request's first byte to the answer's headers; also how long a request waits for a free stream.
-    pub answer: Duration,
-    /// From the headers to the end of the body.
-    pub body: Duration,
-    /// Bytes of an answer's body.
-    pub most_body: usize,
-    /// A connection that was silent for so long is asked whether it lives: while a request is open, and
-    /// before it is used again.
-    pub keepalive: Duration,
-    /// Silence for so long after that question: it is dead.
-    pub keepalive_wait: Duration,
-    /// A connection unused for so long is closed and not used again.
-    pub idle: Duration,
-}
-
-/// A PEM certificate chain and its PEM key.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    pub chain: String,
-    pub key: SecretString,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Nothing else; over plain text (loopback only) without asking first.
-    Http2,
-    /// What ALPN says, HTTP/1.1 if it says nothing.
-    Any,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Addresses {
-    Any,
-    /// The resolved address must be one of the open internet, and it is the one that is dialled: a name in
-    /// somebody else's hands must not lead into our own network.
-    PublicOnly,
-}
-
-/// A setting that cannot be used. Never shows a secret.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{key}: {problem}")]
-pub struct HttpsError {
-    /// `ca_file`, `certificate_file` or `key_file`: where the text came from.
-    pub key: &'static str,
-    pub problem: String,
-}
 
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -116,6 +54,9 @@ pub enum Fault {
         /// The machine's own words, of the network or of TLS; never an address or a token.
         detail: Option<String>,
     },
+    /// Certainly not taken: the host has no address but internal ones, and those may not be called
+    /// ([`Addresses::PublicOnly`]). Whether that is the host's fault or our name server's is not known here.
+    Internal,
     /// It may have been taken.
     Unknown {
         /// `TimedOutAfter` or `CutAfter`.
@@ -131,6 +72,7 @@ impl Fault {
         match self {
             Self::LeaseLost => not_accepted(WhyCode::LeaseLost),
             Self::NotTaken { code, .. } => not_accepted(*code),
+            Self::Internal => not_accepted(WhyCode::Unreachable),
             Self::Unknown { code } => Outcome::Unknown { retry_after: None, why: Why::new(*code) },
         }
     }
@@ -181,8 +123,8 @@ impl Https {
     /// Connects nowhere.
     ///
     /// # Errors
-    /// [`HttpsError`] names the text that cannot be used.
-    pub fn new(settings: HttpsSettings) -> Result<Self, HttpsError> {
+    /// [`WrongSetting`] names the text that cannot be used.
+    pub fn new(settings: HttpsSettings) -> Result<Self, WrongSetting> {
         let tls = Arc::new(tls::client(&settings)?);
         let shared = Arc::new(Shared { settings: Arc::new(settings), tls, tasks: Mutex::default() });
         Ok(Self(Arc::new(Inner { shared, origins: Mutex::default() })))

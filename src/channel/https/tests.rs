@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::Method;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -9,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::*;
+use crate::channel::setting::Given;
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
@@ -224,10 +226,13 @@ async fn whoever_names_our_own_network_is_not_called() {
     let server = Server::doing(&[OK]).await;
     let client = client(HttpsSettings { addresses: Addresses::PublicOnly, ..settings() });
     for host in ["127.0.0.1", "localhost", "[::1]", "127.1"] {
-        for scheme in ["http", "https"] {
-            let fault = ask(&client, &format!("{scheme}://{host}:{}/", server.address.port())).await.unwrap_err();
-            assert!(matches!(fault, Fault::NotTaken { code: WhyCode::Unreachable, .. }), "{host}: {fault:?}");
-        }
+        let fault = ask(&client, &format!("https://{host}:{}/", server.address.port())).await.unwrap_err();
+        assert_eq!(fault, Fault::Internal, "{host}");
+    }
+    // In plain text only a host that is this machine by its name gets so far as to be resolved.
+    for (host, internal) in [("127.0.0.1", true), ("localhost", true), ("[::1]", true), ("127.1", false)] {
+        let fault = ask(&client, &format!("http://{host}:{}/", server.address.port())).await.unwrap_err();
+        assert_eq!(fault == Fault::Internal, internal, "{host}: {fault:?}");
     }
     assert_eq!(server.connections(), 0);
 }
@@ -306,17 +311,19 @@ async fn http_2_needs_no_asking_where_it_is_agreed() {
 #[test]
 fn what_cannot_be_used_is_named() {
     let key = |settings| Https::new(settings).err().map(|error| error.key);
-    let identity = |chain: &str, key: &str| Identity { chain: chain.to_owned(), key: key.into() };
+    let given = |key, text: &str| Given { key, text: text.into() };
+    let identity =
+        |chain: &str, key: &str| Identity { chain: given("certificate", chain), key: given("key_file", key) };
     assert_eq!(key(settings()), None);
-    assert_eq!(key(HttpsSettings { roots: Some("nothing".into()), ..settings() }), Some("ca_file"));
+    assert_eq!(key(HttpsSettings { roots: Some(given("ca", "nothing")), ..settings() }), Some("ca"));
     let made = rcgen::generate_simple_self_signed(["client.test".to_owned()]).unwrap();
     let (chain, own) = (made.cert.pem(), made.signing_key.serialize_pem());
     let other = rcgen::KeyPair::generate().unwrap().serialize_pem();
     for (identity, expected) in [
         (identity(&chain, &own), None),
-        (identity("", &own), Some("certificate_file")),
+        (identity("", &own), Some("certificate")),
         (identity(&chain, "x"), Some("key_file")),
-        (identity(&chain, &other), Some("certificate_file")),
+        (identity(&chain, &other), Some("certificate")),
     ] {
         assert_eq!(key(HttpsSettings { identity: Some(identity), ..settings() }), expected);
     }

@@ -24,8 +24,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belfry_domain::outcome::{Outcome, RepeatGuard, Why, WhyCode};
 
-pub use self::settings::SmtpConfigError;
-
 use self::classify::{Phase, Told, classify, went_stale};
 use self::config::SmtpConfig;
 use self::connection::{Connection, Trouble};
@@ -34,6 +32,7 @@ use self::pool::Pool;
 use self::reply::Reply;
 use self::settings::Settings;
 use self::words::Unsaid;
+use super::setting::WrongSetting;
 use crate::ports::channel::{Call, Channel, CheckProblem};
 use crate::ports::message::{Outgoing, Rendered};
 
@@ -47,8 +46,8 @@ impl SmtpChannel {
     /// Reads and checks the configuration, its key and certificate files included. Connects nowhere.
     ///
     /// # Errors
-    /// [`SmtpConfigError`] names the key.
-    pub fn new(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
+    /// [`WrongSetting`] names the key.
+    pub fn new(config: &SmtpConfig) -> Result<Self, WrongSetting> {
         let settings = Arc::new(Settings::read(config)?);
         Ok(Self { pool: Pool::new(settings.clone()), settings })
     }
@@ -56,7 +55,7 @@ impl SmtpChannel {
     /// Everything wrong with a configuration that [`Self::new`] would stop at, key and certificate
     /// files included. Connects nowhere.
     #[must_use]
-    pub fn problems(config: &SmtpConfig) -> Vec<SmtpConfigError> {
+    pub fn problems(config: &SmtpConfig) -> Vec<WrongSetting> {
         Settings::problems(config)
     }
 

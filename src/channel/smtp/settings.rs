@@ -9,25 +9,12 @@ use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use secrecy::ExposeSecret as _;
-use thiserror::Error;
 
 use super::config::{AuthMechanism, DkimConfig, SmtpConfig, SmtpReuse, SmtpTimeouts};
 use super::dkim::Signer;
 use super::message::Sender;
+use crate::channel::setting::{WrongSetting, wrong, zeros};
 use crate::text_file;
-
-/// A setting that cannot be used. Never shows a secret or an address.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{key}: {problem}")]
-pub struct SmtpConfigError {
-    /// Within `[providers.<name>]`.
-    pub key: &'static str,
-    pub problem: String,
-}
-
-pub(super) fn wrong(key: &'static str, problem: impl Into<String>) -> SmtpConfigError {
-    SmtpConfigError { key, problem: problem.into() }
-}
 
 pub(super) struct Settings {
     pub host: String,
@@ -56,9 +43,9 @@ pub(super) struct Login {
 
 impl Settings {
     /// Everything that [`Self::read`] would stop at, one after the other.
-    pub fn problems(config: &SmtpConfig) -> Vec<SmtpConfigError> {
+    pub fn problems(config: &SmtpConfig) -> Vec<WrongSetting> {
         let target = Target::parse(&config.url);
-        let mut found: Vec<SmtpConfigError> = zero_waits(&config.timeouts).collect();
+        let mut found = zero_waits(&config.timeouts);
         match target {
             Ok(target) => {
                 found.extend(server_name(&target.host).err());
@@ -73,7 +60,7 @@ impl Settings {
         found
     }
 
-    pub fn read(config: &SmtpConfig) -> Result<Self, SmtpConfigError> {
+    pub fn read(config: &SmtpConfig) -> Result<Self, WrongSetting> {
         let target = Target::parse(&config.url).map_err(|problem| wrong("url", problem))?;
         let server_name = server_name(&target.host)?;
         if config.connections == 0 {
@@ -93,7 +80,7 @@ impl Settings {
             helo: helo(config.helo.as_deref())?,
             sender: sender(&config.from)?,
             signer: config.dkim.as_ref().map(signer).transpose()?,
-            timeouts: match zero_waits(&config.timeouts).next() {
+            timeouts: match zero_waits(&config.timeouts).into_iter().next() {
                 Some(zero) => return Err(zero),
                 None => config.timeouts.clone(),
             },
@@ -103,15 +90,15 @@ impl Settings {
     }
 }
 
-fn server_name(host: &str) -> Result<ServerName<'static>, SmtpConfigError> {
+fn server_name(host: &str) -> Result<ServerName<'static>, WrongSetting> {
     ServerName::try_from(host.to_owned()).map_err(|_| wrong("url", "the host is neither a name nor an address"))
 }
 
-fn sender(from: &str) -> Result<Sender, SmtpConfigError> {
+fn sender(from: &str) -> Result<Sender, WrongSetting> {
     Sender::parse(from).map_err(|why| wrong("from", format!("the address {why}")))
 }
 
-fn zero_waits(timeouts: &SmtpTimeouts) -> impl Iterator<Item = SmtpConfigError> {
+fn zero_waits(timeouts: &SmtpTimeouts) -> Vec<WrongSetting> {
     let named = [
         ("timeouts.connect", timeouts.connect),
         ("timeouts.greeting", timeouts.greeting),
@@ -120,8 +107,7 @@ fn zero_waits(timeouts: &SmtpTimeouts) -> impl Iterator<Item = SmtpConfigError> 
         ("timeouts.block", timeouts.block),
         ("timeouts.end_of_data", timeouts.end_of_data),
     ];
-    let zeros = named.into_iter().filter(|(_, span)| span.0.is_zero());
-    zeros.map(|(key, _)| wrong(key, "must be longer than zero"))
+    zeros(&[], &named)
 }
 
 struct Target {
@@ -186,7 +172,7 @@ fn percent_decoded(text: &str) -> Result<String, String> {
     if text.is_empty() || text.chars().any(char::is_control) { Err(odd()) } else { Ok(text) }
 }
 
-fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<Login>, SmtpConfigError> {
+fn login(config: &SmtpConfig, user: Option<String>) -> Result<Option<Login>, WrongSetting> {
     let password = match (&config.password, &config.password_file) {
         (Some(password), _) => Some(password.expose_secret().to_owned()),
         (None, Some(file)) => Some(read("password_file", file)?.trim_end_matches(['\r', '\n']).to_owned()),
@@ -221,12 +207,12 @@ fn on_the_wire(user: &str, password: &str) -> Vec<String> {
     forms
 }
 
-fn read(key: &'static str, file: &Path) -> Result<String, SmtpConfigError> {
+fn read(key: &'static str, file: &Path) -> Result<String, WrongSetting> {
     text_file::read(file, text_file::SMALL).map_err(|error| wrong(key, format!("{}: {error}", file.display())))
 }
 
 /// The machine's own roots and those of `ca_file`.
-fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, SmtpConfigError> {
+fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, WrongSetting> {
     let mut roots = rustls::RootCertStore::empty();
     // Single roots that cannot be read are left out; without any, every handshake says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -240,7 +226,7 @@ fn client_tls(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, SmtpConfig
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn own_roots(file: &Path) -> Result<rustls::RootCertStore, SmtpConfigError> {
+fn own_roots(file: &Path) -> Result<rustls::RootCertStore, WrongSetting> {
     let shown = file.display();
     let certificates = CertificateDer::pem_slice_iter(read("ca_file", file)?.as_bytes())
         .collect::<Result<Vec<_>, _>>()
@@ -257,7 +243,7 @@ fn own_roots(file: &Path) -> Result<rustls::RootCertStore, SmtpConfigError> {
 
 /// The name given in EHLO. The machine's own counts only where it is a full one; else the
 /// connection gives its address (RFC 5321 4.1.3).
-fn helo(given: Option<&str>) -> Result<Option<String>, SmtpConfigError> {
+fn helo(given: Option<&str>) -> Result<Option<String>, WrongSetting> {
     let usable = |name: &str| {
         (1..=255).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._[]:".contains(&b))
     };
@@ -271,7 +257,7 @@ fn helo(given: Option<&str>) -> Result<Option<String>, SmtpConfigError> {
     }
 }
 
-fn signer(config: &DkimConfig) -> Result<Signer, SmtpConfigError> {
+fn signer(config: &DkimConfig) -> Result<Signer, WrongSetting> {
     let usable =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
     let domain = idna::domain_to_ascii(&config.domain).map_err(|_| wrong("dkim.domain", "is no domain"))?;

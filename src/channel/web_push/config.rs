@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::channel::https::Limits;
 use crate::ports::span::Span;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -25,7 +26,7 @@ pub struct WebPushConfig {
     /// PEM file with further trusted roots.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
-    /// Filled from `ca_file`.
+    /// Filled from `ca_file`, or given itself.
     #[serde(default, skip_serializing)]
     pub ca: Option<String>,
     /// Whether endpoints may lie on internal addresses. Whoever registers a subscription chooses its
@@ -40,6 +41,20 @@ pub struct WebPushConfig {
     pub streams: u16,
     #[serde(default)]
     pub timeouts: WebPushTimeouts,
+}
+
+impl WebPushConfig {
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let timeouts = &self.timeouts;
+        Limits {
+            connections: self.connections,
+            streams: self.streams,
+            connect: timeouts.connect,
+            answer: timeouts.answer,
+            body: timeouts.body,
+        }
+    }
 }
 
 const fn default_connections() -> u16 {

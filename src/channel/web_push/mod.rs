@@ -8,7 +8,6 @@
 pub mod classify;
 pub mod config;
 mod encrypt;
-mod payload;
 mod settings;
 mod subscription;
 pub mod vapid;
@@ -24,15 +23,15 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 pub use self::encrypt::MOST_PLAINTEXT;
-pub use self::settings::WebPushConfigError;
 
 use self::classify::{Service, classify};
 use self::config::WebPushConfig;
 use self::encrypt::{NotOnCurve, encrypt};
-use self::payload::with_own;
 use self::subscription::{Malformed, Subscription};
 use self::vapid::Tokens;
-use super::https::Https;
+use super::https::{Fault, Https, is_inside};
+use super::payload::with_own;
+use super::setting::WrongSetting;
 use crate::ports::channel::{self, Call, Channel};
 use crate::ports::clock::Clock;
 use crate::ports::message::{Address, Outgoing, Rendered, Urgency};
@@ -56,9 +55,9 @@ impl WebPushChannel {
     /// Checks the configuration and reads the files of it that were not read yet. Connects nowhere.
     ///
     /// # Errors
-    /// [`WebPushConfigError`] names the key.
-    pub fn new(config: &WebPushConfig, clock: Arc<dyn Clock>) -> Result<Self, WebPushConfigError> {
-        if let Some(zero) = settings::zeros(config).next() {
+    /// [`WrongSetting`] names the key.
+    pub fn new(config: &WebPushConfig, clock: Arc<dyn Clock>) -> Result<Self, WrongSetting> {
+        if let Some(zero) = config.limits().zeros().into_iter().next() {
             return Err(zero);
         }
         let key = settings::key(config)?;
@@ -73,7 +72,7 @@ impl WebPushChannel {
 
     /// Everything wrong with a configuration that [`Self::new`] would stop at. Connects nowhere.
     #[must_use]
-    pub fn problems(config: &WebPushConfig) -> Vec<WebPushConfigError> {
+    pub fn problems(config: &WebPushConfig) -> Vec<WrongSetting> {
         settings::problems(config)
     }
 
@@ -98,6 +97,9 @@ impl WebPushChannel {
         };
         let bad_token = |malformed: Malformed| Why::said(WhyCode::TokenMalformed, malformed.to_string());
         let to = Subscription::parse(&out.address.0, self.allow_internal).map_err(bad_token)?;
+        if !self.allow_internal && is_inside(&to.host) {
+            return Err(Why::said(WhyCode::InternalEndpoint, "its host is an internal one by its address or name"));
+        }
         let plaintext = with_own(payload, out.delivery, out.seen_token.as_deref())
             .map_err(|problem| Why::said(WhyCode::RenderFailed, problem.to_string()))?;
         if plaintext.len() > MOST_PLAINTEXT {
@@ -169,8 +171,24 @@ impl Channel for WebPushChannel {
         };
         match self.https.ask(request, &|| call.commit()).await {
             Ok(answer) => classify(&answer, service, self.clock.now()),
-            Err(fault) => fault.outcome(),
+            Err(fault) => unanswered(&fault, service),
         }
+    }
+}
+
+/// A name that leads inside is refused for good where anybody may have made it. Those of the known services do not
+/// lead there but by a name server of ours that goes wrong, which is no reason to lose a message.
+fn unanswered(fault: &Fault, service: Service) -> Outcome {
+    match (fault, service) {
+        (Fault::Internal, Service::Other) => {
+            let said = "its host has no addresses but internal ones";
+            Outcome::Refused { why: Why::said(WhyCode::InternalEndpoint, said) }
+        }
+        (Fault::Internal, Service::Known) => {
+            let said = "the push service's name leads to internal addresses: look at this machine's name server";
+            Outcome::NotAccepted { retry_after: None, why: Why::said(WhyCode::Unreachable, said) }
+        }
+        (Fault::LeaseLost | Fault::NotTaken { .. } | Fault::Unknown { .. }, _) => fault.outcome(),
     }
 }
 
@@ -182,7 +200,27 @@ impl std::fmt::Debug for WebPushChannel {
 
 #[cfg(test)]
 mod tests {
+    use belfry_domain::outcome::OutcomeKind;
+
     use super::*;
+
+    #[test]
+    fn only_what_anybody_may_have_named_is_refused_for_leading_inside() {
+        let told = |fault, service| {
+            let outcome = unanswered(&fault, service);
+            (outcome.kind(), outcome.why().code)
+        };
+        let unreachable = Fault::NotTaken { code: WhyCode::Unreachable, detail: None };
+        for (fault, service, expected) in [
+            (Fault::Internal, Service::Other, (OutcomeKind::Refused, WhyCode::InternalEndpoint)),
+            (Fault::Internal, Service::Known, (OutcomeKind::NotAccepted, WhyCode::Unreachable)),
+            (unreachable.clone(), Service::Other, (OutcomeKind::NotAccepted, WhyCode::Unreachable)),
+            (unreachable, Service::Known, (OutcomeKind::NotAccepted, WhyCode::Unreachable)),
+            (Fault::LeaseLost, Service::Other, (OutcomeKind::NotAccepted, WhyCode::LeaseLost)),
+        ] {
+            assert_eq!(told(fault.clone(), service), expected, "{fault:?} {service:?}");
+        }
+    }
 
     #[test]
     fn the_time_to_live_is_what_is_left() {

@@ -1,59 +1,53 @@
 //! The configuration, read and checked once: what is wrong is said at start, by its key.
 
-use std::path::Path;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
-use thiserror::Error;
 
 use super::config::WebPushConfig;
 use super::vapid::VapidKey;
-use crate::channel::https::{Addresses, Https, HttpsSettings, Protocol};
-use crate::text_file;
+use crate::channel::https::{Addresses, Https, HttpsSettings};
+use crate::channel::setting::{CA, Ways, WrongSetting, wrong};
 
-/// A setting that cannot be used. Never shows a secret.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{key}: {problem}")]
-pub struct WebPushConfigError {
-    /// Within `[providers.<name>]`.
-    pub key: &'static str,
-    pub problem: String,
-}
-
-fn wrong(key: &'static str, problem: impl Into<String>) -> WebPushConfigError {
-    WebPushConfigError { key, problem: problem.into() }
-}
-
+const KEY: Ways = Ways { text: "vapid_key", file: "vapid_key_file" };
 /// More push services than there are browsers; a subscription can name any.
 const MOST_SERVICES: usize = 64;
 /// The longest reason of the known services has less than 300 bytes.
 const MOST_BODY: usize = 4096;
-/// An idle connection is asked after so long whether it is still there.
-const KEEPALIVE: Duration = Duration::from_secs(60);
-const KEEPALIVE_WAIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Everything that [`zeros`], [`key`], [`subject`] and [`connect`] find.
-pub(super) fn problems(config: &WebPushConfig) -> Vec<WebPushConfigError> {
-    let mut found: Vec<WebPushConfigError> = zeros(config).collect();
+/// Everything that [`key`], [`subject`] and [`connect`] would stop at, and the zeros.
+pub(super) fn problems(config: &WebPushConfig) -> Vec<WrongSetting> {
+    let mut found = config.limits().zeros();
     found.extend(key(config).err());
     found.extend(subject(config).err());
     found.extend(connect(config).err());
     found
 }
 
-pub(super) fn key(config: &WebPushConfig) -> Result<VapidKey, WebPushConfigError> {
-    let pem = match (&config.vapid_key, &config.vapid_key_file) {
-        (Some(key), _) => key.expose_secret().to_owned(),
-        (None, Some(file)) => read("vapid_key_file", file)?,
-        (None, None) => return Err(wrong("vapid_key_file", "must be set; `belfry vapid generate` makes a key")),
+pub(super) fn key(config: &WebPushConfig) -> Result<VapidKey, WrongSetting> {
+    let text = config.vapid_key.as_ref().map(|key| key.expose_secret());
+    let Some(given) = KEY.given(text, config.vapid_key_file.as_deref())? else {
+        return Err(wrong(KEY.file, "is missing; `belfry vapid generate` makes a key, once and for all"));
     };
-    VapidKey::from_pem(&pem).map_err(|problem| wrong("vapid_key_file", problem.to_string()))
+    VapidKey::from_pem(given.text()).map_err(|problem| {
+        if is_of_another_library(given.text()) {
+            return given.wrong("is a key as web-push of npm writes it; `belfry vapid import` makes the PEM file");
+        }
+        given.wrong(problem)
+    })
+}
+
+/// Its JSON, or the private key alone: 32 bytes in base64url.
+fn is_of_another_library(text: &str) -> bool {
+    let text = text.trim().trim_end_matches('=');
+    let of_a_key = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    text.starts_with('{') && text.contains("\"privateKey\"") || text.len() == 43 && text.bytes().all(of_a_key)
 }
 
 /// RFC 8292 2.1 takes any contact. Apple answers 403 to one that cannot be reached, such as
 /// `mailto:admin@localhost`, while the others accept it: so such a subject would be found wrong late.
-pub(super) fn subject(config: &WebPushConfig) -> Result<&str, WebPushConfigError> {
+pub(super) fn subject(config: &WebPushConfig) -> Result<&str, WrongSetting> {
     let subject = config.subject.as_str();
     let printable = subject.bytes().all(|b| b.is_ascii_graphic());
     let host = if let Some(address) = subject.strip_prefix("mailto:") {
@@ -63,7 +57,11 @@ pub(super) fn subject(config: &WebPushConfig) -> Result<&str, WebPushConfigError
     };
     match host {
         Some(host) if printable && is_reachable_name(host) => Ok(subject),
-        _ => Err(wrong("subject", "must be mailto:… or https://… with a full host name that others can reach")),
+        _ => Err(wrong(
+            "subject",
+            "must be whom push services may write to: \"mailto:ops@example.com\" or \"https://example.com/contact\", \
+             with a host name that others can reach",
+        )),
     }
 }
 
@@ -73,46 +71,14 @@ fn is_reachable_name(host: &str) -> bool {
     labels_fit && host.contains('.') && !host.ends_with(".localhost") && !host.ends_with(".local")
 }
 
-pub(super) fn connect(config: &WebPushConfig) -> Result<Https, WebPushConfigError> {
-    let roots = match (&config.ca, &config.ca_file) {
-        (Some(text), _) => Some(text.clone()),
-        (None, Some(file)) => Some(read("ca_file", file)?),
-        (None, None) => None,
-    };
+pub(super) fn connect(config: &WebPushConfig) -> Result<Https, WrongSetting> {
     Https::new(HttpsSettings {
-        roots,
-        identity: None,
-        protocol: Protocol::Any,
         addresses: if config.allow_internal { Addresses::Any } else { Addresses::PublicOnly },
-        connections: config.connections,
-        streams: config.streams,
         origins: MOST_SERVICES,
-        connect: config.timeouts.connect.0,
-        answer: config.timeouts.answer.0,
-        body: config.timeouts.body.0,
         most_body: MOST_BODY,
-        keepalive: KEEPALIVE,
-        keepalive_wait: KEEPALIVE_WAIT,
         idle: IDLE,
+        ..HttpsSettings::of(config.limits(), CA.given(config.ca.as_deref(), config.ca_file.as_deref())?)
     })
-    .map_err(|error| wrong(error.key, error.problem))
-}
-
-pub(super) fn zeros(config: &WebPushConfig) -> impl Iterator<Item = WebPushConfigError> {
-    let counts = [("connections", config.connections), ("streams", config.streams)];
-    let waits = [
-        ("timeouts.connect", config.timeouts.connect),
-        ("timeouts.answer", config.timeouts.answer),
-        ("timeouts.body", config.timeouts.body),
-    ];
-    let none = counts.into_iter().filter(|(_, count)| *count == 0);
-    let none = none.map(|(key, _)| wrong(key, "must be at least 1"));
-    let never = waits.into_iter().filter(|(_, span)| span.0.is_zero());
-    none.chain(never.map(|(key, _)| wrong(key, "must be longer than zero")))
-}
-
-fn read(key: &'static str, file: &Path) -> Result<String, WebPushConfigError> {
-    text_file::read(file, text_file::SMALL).map_err(|error| wrong(key, format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]
@@ -164,11 +130,11 @@ mod tests {
     fn problems_name_their_key() {
         assert_eq!(keys_of(&usual()), [""; 0]);
         assert_eq!(keys_of(&WebPushConfig { vapid_key: None, ..usual() }), ["vapid_key_file"]);
-        assert_eq!(keys_of(&WebPushConfig { vapid_key: Some("x".into()), ..usual() }), ["vapid_key_file"]);
+        assert_eq!(keys_of(&WebPushConfig { vapid_key: Some("x".into()), ..usual() }), ["vapid_key"]);
         let missing = WebPushConfig { vapid_key: None, vapid_key_file: Some("/nonexistent".into()), ..usual() };
         assert_eq!(keys_of(&missing), ["vapid_key_file"]);
         assert_eq!(keys_of(&WebPushConfig { ca_file: Some("/nonexistent".into()), ..usual() }), ["ca_file"]);
-        assert_eq!(keys_of(&WebPushConfig { ca: Some("no certificate".into()), ..usual() }), ["ca_file"]);
+        assert_eq!(keys_of(&WebPushConfig { ca: Some("no certificate".into()), ..usual() }), ["ca"]);
         assert_eq!(keys_of(&WebPushConfig { connections: 0, ..usual() }), ["connections"]);
         assert_eq!(keys_of(&WebPushConfig { streams: 0, ..usual() }), ["streams"]);
         let timeouts = WebPushTimeouts { body: Span::secs(0), ..WebPushTimeouts::default() };
@@ -185,6 +151,33 @@ mod tests {
         let body = secret.expose_secret().lines().nth(1).unwrap().to_owned();
         assert_eq!(found.len(), 1);
         assert!(!format!("{found:?} {:?}", usual()).contains(&body[..16]));
+    }
+
+    #[test]
+    fn what_is_no_vapid_key_is_told_with_what_would_be_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vapid.pem");
+        let npm = r#"{"publicKey":"BPub","privateKey":"secret"}"#;
+        let bare = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94";
+        let rsa = "-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0\n-----END RSA PRIVATE KEY-----\n";
+        let p384 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap().serialize_pem();
+        for (text, said) in [
+            (npm, "`belfry vapid import` makes the PEM file"),
+            (bare, "`belfry vapid import` makes the PEM file"),
+            (rsa, "openssl pkey"),
+            (&p384, "(P-384); expected one of the curve P-256"),
+            ("", "expected a private key in PEM"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let itself = WebPushConfig { vapid_key: Some(text.into()), ..usual() };
+            let by_file = WebPushConfig { vapid_key: None, vapid_key_file: Some(path.clone()), ..usual() };
+            let filled_in = WebPushConfig { vapid_key_file: Some(path.clone()), ..itself.clone() };
+            for (config, key) in [(itself, "vapid_key"), (by_file, "vapid_key_file"), (filled_in, "vapid_key_file")] {
+                let found = problems(&config);
+                assert_eq!(found.iter().map(|one| one.key).collect::<Vec<_>>(), [key], "{text}");
+                assert!(found[0].problem.contains(said) && !found[0].problem.contains("secret"), "{found:?}");
+            }
+        }
     }
 
     #[test]

@@ -13,11 +13,10 @@ use belfry_domain::UnixMs;
 use http::HeaderValue;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use secrecy::SecretString;
 use serde::Serialize;
 
+use crate::channel::pem::p256;
 use crate::ports::clock::{Boot, Clock};
 
 const RANDOM: &str = "the system has no random numbers";
@@ -75,7 +74,7 @@ pub fn import(private: &str, public: &str) -> Result<GeneratedKey, NotAKey> {
     };
     let der = [HEAD.as_slice(), &read(private, 32)?, &BETWEEN, &read(public, 65)?].concat();
     let pem = pem_of(&der);
-    let key = VapidKey::from_pem(&pem)?;
+    let key = VapidKey::from_pem(&pem).map_err(|_| NotAKey)?;
     Ok(GeneratedKey { pem: SecretString::from(pem), public: key.public })
 }
 
@@ -84,7 +83,7 @@ pub fn import(private: &str, public: &str) -> Result<GeneratedKey, NotAKey> {
 /// # Errors
 /// [`NotAKey`].
 pub fn public_of(pem: &str) -> Result<String, NotAKey> {
-    VapidKey::from_pem(pem).map(|key| key.public)
+    VapidKey::from_pem(pem).map(|key| key.public).map_err(|_| NotAKey)
 }
 
 /// The text is no PKCS#8 P-256 key in PEM.
@@ -102,11 +101,10 @@ pub(super) struct VapidKey {
 }
 
 impl VapidKey {
-    pub fn from_pem(pem: &str) -> Result<Self, NotAKey> {
-        let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| NotAKey)?;
-        let der = der.secret_pkcs8_der();
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &SystemRandom::new())
-            .map_err(|_| NotAKey)?;
+    /// # Errors
+    /// What is wrong, with what would be right; never any of the key's.
+    pub fn from_pem(pem: &str) -> Result<Self, String> {
+        let (pair, _) = p256(pem)?;
         Ok(Self { public: encoded(&pair), pair })
     }
 

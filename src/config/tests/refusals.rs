@@ -83,7 +83,11 @@ const BAD: &[(&str, &[&str])] = &[
     ("[channels.email]\nproviders = [5]\n", &["channels.email.providers: in its list, expected text, found a number"]),
     (
         "[channels.sms]\nproviders = [\"m\"]\n[providers.m]\nkind = \"smtp\"\nurl = \"smtp://localhost\"\nfrom = \"a@b.c\"\n",
-        &["channels.sms.providers: \"m\" cannot send sms"],
+        &["channels.sms.providers: \"m\" cannot send sms; only the outbox can as yet"],
+    ),
+    (
+        "[channels.apns]\nproviders = [\"m\"]\n[providers.m]\nkind = \"smtp\"\nurl = \"smtp://localhost\"\nfrom = \"a@b.c\"\n",
+        &["channels.apns.providers: \"m\" cannot send apns; name one of kind \"apns\" or \"outbox\""],
     ),
     ("[environments.staging]\n", &["environments.staging: says nothing"]),
     ("[environments.staging]\noutbox = true\nallow = [\"*\"]\n", &["environments.staging: has both"]),

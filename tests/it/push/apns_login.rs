@@ -1,5 +1,6 @@
 //! Provider tokens: one for all, renewed in time, never twice within 20 minutes. And certificates.
 
+use belfry::ports::certificate::Left;
 use belfry_domain::outcome::{ThrottleScope, Why};
 
 use super::*;
@@ -145,6 +146,8 @@ async fn a_certificate_does_in_place_of_a_token() {
         ..bed.config()
     };
     let channel = bed.channel_of(&with(certificate, key));
+    assert_eq!(channel.certificate_end().map(|end| end.left), Some(Left::Enough));
+    assert_eq!(bed.channel().certificate_end(), None, "a token has no end to be told");
     assert!(is_accepted(&send(&channel, &push_to("a", &token(1))).await));
     assert_eq!(bed.sim.effects().pop().unwrap().headers.get("authorization"), None);
     channel.check().await.unwrap();

@@ -219,9 +219,9 @@ async fn key_and_roots_may_stand_in_files_and_what_is_wrong_is_said_by_key() {
     };
     assert_eq!(keys(&|_| {}), Vec::<&str>::new());
     assert_eq!(keys(&|config| config.project = Some("../x".to_owned())), ["project"]);
-    assert_eq!(keys(&|config| config.ca = Some("no PEM".to_owned())), ["ca_file"]);
+    assert_eq!(keys(&|config| config.ca = Some("no PEM".to_owned())), ["ca"]);
     let elsewhere = bed.sim.key_file().replace("https://127.0.0.1", "http://oauth2.example.com");
-    assert_eq!(keys(&|config| config.service_account = Some(elsewhere.clone().into())), ["service_account_file"]);
+    assert_eq!(keys(&|config| config.service_account = Some(elsewhere.clone().into())), ["service_account"]);
     let nameless = bed.sim.key_file().replace("project_id", "x");
     assert_eq!(keys(&|config| config.service_account = Some(nameless.clone().into())), ["project"]);
 }

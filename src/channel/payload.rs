@@ -1,5 +1,5 @@
-//! What is encrypted: the rendered payload and, in one more member, which delivery it is and by what
-//! the browser may say that it was seen.
+//! What goes to a device: the rendered payload and, in one more member, which delivery it is and by what
+//! the device may say that it was seen.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn with_own(payload: &str, id: DeliveryId, seen: Option<&str>) -> Res
     if members.contains_key(OWN) {
         return Err(PayloadProblem::OwnMemberTaken);
     }
-    let open = payload.trim_end().strip_suffix('}').ok_or(PayloadProblem::NotAnObject)?;
+    let open = payload.trim().strip_suffix('}').ok_or(PayloadProblem::NotAnObject)?;
     let own = serde_json::to_string(&Own { id, seen }).map_err(|_| PayloadProblem::NotAnObject)?;
     let comma = if members.is_empty() { "" } else { "," };
     Ok(format!("{open}{comma}\"{OWN}\":{own}}}"))
@@ -56,7 +56,7 @@ mod tests {
         let own = format!(r#""belfry":{{"id":"{id}","seen":"s.t"}}"#);
         for (payload, expected) in [
             ("{}", format!("{{{own}}}")),
-            ("{ }\n", format!("{{ {own}}}")),
+            (" { }\n", format!("{{ {own}}}")),
             (r#"{"title":"}"}"#, format!(r#"{{"title":"}}",{own}}}"#)),
             ("{\"a\": {}\n}", format!("{{\"a\": {{}}\n,{own}}}")),
             (r#"{"a":{"belfry":1}}"#, format!(r#"{{"a":{{"belfry":1}},{own}}}"#)),
