@@ -74,6 +74,7 @@ impl Shape {
             content_hash: "5f".repeat(32),
             address_mask: "c…@example.com".into(),
             address_hash: format!("{number:064x}"),
+            device: None,
             via: Hop::Http,
         });
         let inputs = serde_json::to_string(&self.inputs(number)).expect("texts and nothing else");
@@ -96,8 +97,16 @@ impl Shape {
             metadata: None,
             fingerprint: Fingerprint { whole: format!("{number:064x}"), parts: std::collections::BTreeMap::new() },
             keep_content_ms: 3 * 86_400_000,
+            recipient: None,
+            left_out: Vec::new(),
         };
-        NewNotification { notification, deliveries: vec![delivery], inputs, collapse_groups: vec![None] }
+        NewNotification {
+            notification,
+            deliveries: vec![delivery],
+            inputs,
+            collapse_groups: vec![None],
+            recipient_hash: None,
+        }
     }
 
     fn inputs(&self, number: usize) -> Inputs {

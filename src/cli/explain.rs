@@ -32,7 +32,8 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
 
 fn drawn(look: &Look, it: &NotificationView) -> String {
     let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
-    text.push_str(&format!("Received {}.", instant(it.created_at)));
+    let whom = it.recipient.as_ref().map(|name| format!(" for {name}")).unwrap_or_default();
+    text.push_str(&format!("Received {}{whom}.", instant(it.created_at)));
     match it.repeats {
         0 => {}
         1 => text.push_str(" 1 repeat was recognised and caused nothing."),
@@ -46,11 +47,16 @@ fn drawn(look: &Look, it: &NotificationView) -> String {
         text.push('\n');
         text.push_str(&one_delivery(look, delivery, it.created_at));
     }
+    if !it.left_out.is_empty() {
+        text.push('\n');
+        text.push_str(&it.not_sent());
+    }
     text
 }
 
 fn one_delivery(look: &Look, it: &DeliveryView, start: Timestamp) -> String {
-    let to = if it.address.is_empty() { String::new() } else { format!(" to {}", it.address) };
+    let to = it.whereto();
+    let to = if to.is_empty() { to } else { format!(" to {to}") };
     let mut text = format!("{}{to}  {}  {}\n", it.channel, look.state(&it.state), look.paint(Colour::Faint, &it.id));
     text.push_str(&format!("  {}\n", it.reason));
     for entry in &it.timeline {
@@ -87,6 +93,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
         }
         "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
         "looked_up" => "asked the provider: it has it not".into(),
+        "readdressed" => "sent to the device's newer token from here on".into(),
         "stop_asked" => format!("asked to stop by {}{}", by(), text(": ")),
         "receipt" => format!("receipt from {provider}: {}", word(&entry.receipt)),
         "redriven" => format!("put back by {}", by()),
@@ -150,6 +157,39 @@ mod tests {
     use super::*;
 
     const PLAIN: Look = Look { format: Format::Table, colour: false, width: None };
+
+    #[test]
+    fn devices_are_called_by_their_names_and_those_left_out_are_told() {
+        let json = r#"{"id":"ntf_000000000000000000000001","class":"receipt","state":"accepted","recipient":"user-42",
+            "created_at":"2026-11-29T12:00:00Z","deliveries":[
+            {"id":"dlv_000000000000000000000002","channel":"apns","address":"…78ad","state":"accepted","reason":"R.",
+             "provider":"ios","device":{"id":"phone","app":"com.example.app","environment":"sandbox"},"timeline":[
+            {"at":"2026-11-29T12:00:00Z","what":"readdressed"}]},
+            {"id":"dlv_000000000000000000000003","channel":"fcm","address":"…1234","state":"accepted","reason":"R.",
+             "device":{"app":"com.example.app"}}],
+            "left_out":[{"device":"old","kind":"apns","why":"dead","since":"2026-11-28T10:00:00Z"},
+             {"device":"watch","kind":"apns","why":"quarantined","since":"2026-11-28T11:00:00Z"}]}"#;
+        let view: NotificationView = serde_json::from_str(json).unwrap();
+        let expected = "\
+ntf_000000000000000000000001  receipt  accepted
+Received 2026-11-29T12:00:00.000Z for user-42.
+
+apns to phone (…78ad, com.example.app, sandbox)  accepted  dlv_000000000000000000000002
+  R.
+       +0 ms  sent to the device's newer token from here on
+
+fcm to …1234 (com.example.app)  accepted  dlv_000000000000000000000003
+  R.
+
+Not sent to old (apns): its token is dead since 2026-11-28T10:00:00.000Z.
+Not sent to watch (apns): its token is quarantined since 2026-11-28T11:00:00.000Z, because the provider does not take it.
+";
+        assert_eq!(drawn(&PLAIN, &view), expected);
+        let status = crate::cli::status::drawn(&PLAIN, &view);
+        assert!(status.starts_with("ntf_000000000000000000000001  receipt  accepted, for user-42\n"), "{status}");
+        assert!(status.contains("  phone (…78ad, com.example.app, sandbox)  ios  "), "{status}");
+        assert!(status.ends_with("does not take it.\n"), "{status}");
+    }
 
     #[test]
     fn a_timeline_reads_like_a_story() {

@@ -9,6 +9,9 @@ pub struct Filters {
     /// Address, whole: an email address, a phone number, a token
     #[arg(long, value_name = "ADDRESS")]
     to: Option<String>,
+    /// Your own name for the person, as the request had it
+    #[arg(long, value_name = "ID")]
+    recipient: Option<String>,
     /// Your own name for it
     #[arg(long)]
     reference: Option<String>,
@@ -32,6 +35,7 @@ impl Filters {
     pub fn members(&self) -> Map<String, Value> {
         let given = [
             ("address", &self.to),
+            ("recipient", &self.recipient),
             ("reference", &self.reference),
             ("group", &self.group),
             ("class", &self.class),
@@ -46,6 +50,6 @@ impl Filters {
 #[must_use]
 pub fn flag_of(pointer: &str) -> Option<String> {
     let name = pointer.strip_prefix("/filter").unwrap_or(pointer).strip_prefix('/')?;
-    let known = ["address", "reference", "group", "class", "state", "channel", "cursor", "limit", "why"];
+    let known = ["address", "recipient", "reference", "group", "class", "state", "channel", "cursor", "limit", "why"];
     known.contains(&name).then(|| if name == "address" { "--to".into() } else { format!("--{name}") })
 }

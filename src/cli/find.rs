@@ -48,7 +48,7 @@ fn drawn(look: &Look, page: &Page) -> String {
         let first = it.deliveries.iter().find(|one| one.state == it.state).or(it.deliveries.first());
         let more = it.deliveries.len().saturating_sub(1);
         let more = if more > 0 { format!(" +{more}") } else { String::new() };
-        let to = first.map(|one| format!("{} {}{more}", one.channel, one.address)).unwrap_or_default();
+        let to = first.map(|one| format!("{} {}{more}", one.channel, one.whereto())).unwrap_or_default();
         let why = first.map(|one| one.reason.clone()).unwrap_or_default();
         vec![it.id.clone(), format!("{:.0}", it.created_at), it.class.clone(), look.state(&it.state), to, why]
     };

@@ -108,21 +108,30 @@ pub fn drawn(look: &Look, it: &NotificationView) -> String {
         1 => ", 1 repeat recognised".into(),
         many => format!(", {many} repeats recognised"),
     };
-    let mut text = format!("{}  {}  {}{repeats}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
+    let whom = it.recipient.as_ref().map(|name| format!(", for {name}")).unwrap_or_default();
+    let state = look.state(&it.state);
+    let mut text = format!("{}  {}  {state}{whom}{repeats}\n", look.paint(Colour::Bold, &it.id), it.class);
     // The answer to a request names none yet.
     let providers = it.deliveries.iter().any(|one| !one.provider.is_empty());
+    let devices = it.deliveries.iter().any(|one| one.device.is_some());
     let row = |one: &DeliveryView| {
         let mut row = vec![one.id.clone(), one.channel.clone()];
+        row.extend(devices.then(|| one.whereto()));
         row.extend(providers.then(|| one.provider.clone()));
         row.extend([look.state(&one.state), one.reason.clone()]);
         row
     };
     let rows: Vec<Vec<String>> = it.deliveries.iter().map(row).collect();
-    let heading: &[&str] = if providers {
-        &["DELIVERY", "CHANNEL", "PROVIDER", "STATE", "WHY"]
-    } else {
-        &["DELIVERY", "CHANNEL", "STATE", "WHY"]
-    };
-    text.push_str(&table(look, heading, &rows));
+    let columns = [
+        ("DELIVERY", true),
+        ("CHANNEL", true),
+        ("TO", devices),
+        ("PROVIDER", providers),
+        ("STATE", true),
+        ("WHY", true),
+    ];
+    let heading: Vec<&str> = columns.iter().filter(|(_, shown)| *shown).map(|(name, _)| *name).collect();
+    text.push_str(&table(look, &heading, &rows));
+    text.push_str(&it.not_sent());
     text
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::client::Answer;
 use super::exit::Failure;
+use super::spans::instant;
 
 #[derive(Debug, Deserialize)]
 pub struct NotificationView {
@@ -13,10 +14,30 @@ pub struct NotificationView {
     pub state: String,
     pub created_at: jiff::Timestamp,
     pub remembered_until: Option<jiff::Timestamp>,
+    pub recipient: Option<String>,
     #[serde(default)]
     pub repeats: u32,
     #[serde(default)]
     pub deliveries: Vec<DeliveryView>,
+    #[serde(default)]
+    pub left_out: Vec<LeftOutView>,
+}
+
+/// A device that nothing was sent to.
+#[derive(Debug, Deserialize)]
+pub struct LeftOutView {
+    device: String,
+    kind: String,
+    why: String,
+    since: jiff::Timestamp,
+}
+
+/// What is known of a device besides its token.
+#[derive(Debug, Deserialize)]
+pub struct DeviceView {
+    id: Option<String>,
+    app: Option<String>,
+    environment: Option<String>,
 }
 
 /// One page of a list.
@@ -41,6 +62,7 @@ pub struct DeliveryView {
     /// Masked by the server.
     #[serde(default)]
     pub address: String,
+    pub device: Option<DeviceView>,
     pub state: String,
     #[serde(default)]
     pub reason: String,
@@ -79,7 +101,36 @@ pub struct EntryView {
     pub state: Option<String>,
 }
 
+impl LeftOutView {
+    /// One sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { device, kind, why, since } = self;
+        let more = if why == "quarantined" { ", because the provider does not take it" } else { "" };
+        format!("Not sent to {device} ({kind}): its token is {why} since {}{more}.", instant(*since))
+    }
+}
+
+impl DeliveryView {
+    /// Where it goes, as a person would say it: a stored device by its id. Empty where nothing is known.
+    #[must_use]
+    pub fn whereto(&self) -> String {
+        let Some(DeviceView { id, app, environment }) = &self.device else { return self.address.clone() };
+        let address = Some(self.address.as_str()).filter(|it| !it.is_empty());
+        let mut known = [id.as_deref(), address, app.as_deref(), environment.as_deref()].into_iter().flatten();
+        let name = known.next().unwrap_or_default();
+        let rest: Vec<&str> = known.collect();
+        if rest.is_empty() { name.to_owned() } else { format!("{name} ({})", rest.join(", ")) }
+    }
+}
+
 impl NotificationView {
+    /// The devices that nothing was sent to, a line each.
+    #[must_use]
+    pub fn not_sent(&self) -> String {
+        self.left_out.iter().map(|one| one.sentence() + "\n").collect()
+    }
+
     /// # Errors
     /// The answer is no notification.
     pub fn of(answer: &Answer) -> Result<Self, Failure> {

@@ -56,8 +56,7 @@ pub struct Device {
     pub id: Option<String>,
 }
 
-/// Begins the slot of a stored device; its id follows.
-pub const STORED: &str = "device:";
+pub use belfry_domain::device::STORED;
 
 /// Tagged from outside: serde buffers what is tagged inside, and a `RawValue` cannot be read from a
 /// buffer.
@@ -77,6 +76,15 @@ impl Source {
     #[must_use]
     pub const fn template(template: TemplateRef, data: Box<RawValue>) -> Self {
         Self::Template { template, data }
+    }
+
+    /// The template that it is made from, where it is made from one.
+    #[must_use]
+    pub const fn frozen(&self) -> Option<&TemplateRef> {
+        match self {
+            Self::Template { template, .. } => Some(template),
+            Self::Inline(_) => None,
+        }
     }
 }
 

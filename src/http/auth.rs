@@ -91,27 +91,35 @@ fn unauthenticated(detail: &str) -> Problem {
 
 /// A permission as a type, so that a handler's signature says what it takes.
 pub trait Permission: Send + Sync + 'static {
-    const CAN: Can;
+    /// Any of these will do.
+    const CAN: &'static [Can];
     const NAME: &'static str;
 }
 
 pub struct ToSend;
 pub struct ToRead;
 pub struct ToAdmin;
+/// To see what is kept of recipients: whoever keeps it, and whoever looks into what became of a message to them.
+pub struct ToSee;
 
 impl Permission for ToSend {
-    const CAN: Can = Can::Send;
-    const NAME: &'static str = "send";
+    const CAN: &'static [Can] = &[Can::Send];
+    const NAME: &'static str = "`send`";
 }
 
 impl Permission for ToRead {
-    const CAN: Can = Can::Read;
-    const NAME: &'static str = "read";
+    const CAN: &'static [Can] = &[Can::Read];
+    const NAME: &'static str = "`read`";
 }
 
 impl Permission for ToAdmin {
-    const CAN: Can = Can::Admin;
-    const NAME: &'static str = "admin";
+    const CAN: &'static [Can] = &[Can::Admin];
+    const NAME: &'static str = "`admin`";
+}
+
+impl Permission for ToSee {
+    const CAN: &'static [Can] = &[Can::Read, Can::Send];
+    const NAME: &'static str = "`read` or `send`";
 }
 
 /// A caller whose key grants the permission.
@@ -127,8 +135,8 @@ impl<P: Permission> FromRequestParts<Shared> for Allowed<P> {
 
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Self, Problem> {
         let key = api.key(parts).await?;
-        if !key.can.contains(&P::CAN) {
-            return Err(Problem::new(Code::Forbidden, format!("The key lacks the permission `{}`.", P::NAME)));
+        if !P::CAN.iter().any(|one| key.can.contains(one)) {
+            return Err(Problem::new(Code::Forbidden, format!("The key lacks the permission {}.", P::NAME)));
         }
         Ok(Self { caller: Caller::of(&key), key, permission: PhantomData })
     }

@@ -20,7 +20,7 @@ use crate::ports::deliveries::{Owner, Query};
 /// Notifications looked at in one call; more follow by cursor.
 const PAGE: u16 = 100;
 const MEMBERS: &[&str] = &["filter", "dry_run", "why", "cursor"];
-const FILTERS: &[&str] = &["address", "reference", "group", "class", "state", "channel"];
+const FILTERS: &[&str] = &["address", "recipient", "reference", "group", "class", "state", "channel"];
 
 /// What was cancelled, in deliveries.
 #[derive(Debug, Serialize, ToSchema)]

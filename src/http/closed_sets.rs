@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use belfry_domain::ChannelKind;
 use belfry_domain::delivery::StateName;
-use belfry_domain::device::TokenFault as Fault;
+use belfry_domain::device::{LeftOutWhy as WhyLeftOut, TokenFault as Fault};
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::timeline::Resolution;
 use utoipa::openapi::RefOr;
@@ -45,7 +45,7 @@ closed_set!(
 );
 closed_set!(
     /// What a request may name: a channel, or `push` for all devices.
-    ChannelAsked = [names(ChannelKind::ALL, ChannelKind::name), vec![crate::intake::submission::PUSH]].concat()
+    ChannelAsked = [names(ChannelKind::ALL, ChannelKind::name), vec![crate::intake::channels::PUSH]].concat()
 );
 closed_set!(
     /// What an attempt told us.
@@ -66,4 +66,8 @@ closed_set!(
 closed_set!(
     /// What is wrong with a token: no longer in use, not known to the provider, or another app's.
     TokenFault = names(Fault::ALL, Fault::name)
+);
+closed_set!(
+    /// Why a stored device was left out: the provider said that its token is no longer in use, or does not take it.
+    LeftOutWhy = names(WhyLeftOut::ALL, WhyLeftOut::name)
 );

@@ -17,18 +17,19 @@ use super::schema::Search;
 use super::view::{Detail, NotificationList, NotificationView};
 use crate::intake::address;
 use crate::intake::fields::{Object, Problems, line};
-use crate::ports::deliveries::{Owner, Query};
+use crate::ports::deliveries::{NamedRecipient, Owner, Query};
 
 /// Most notifications on one page.
 const MOST_PAGE: u16 = 100;
 const PAGE: u16 = 50;
 pub const FILTERS: &[&str] = &["reference", "state", "class", "channel", "group", "cursor", "limit"];
-pub const SEARCH: &[&str] = &["address", "reference", "state", "class", "channel", "group", "cursor", "limit"];
+pub const SEARCH: &[&str] =
+    &["address", "recipient", "reference", "state", "class", "channel", "group", "cursor", "limit"];
 
 /// List notifications
 ///
-/// Newest first. All filters must hold. Addresses are searched by `POST /v1/notifications/search`:
-/// they do not belong in URLs.
+/// Newest first. All filters must hold. Addresses and recipients are searched by
+/// `POST /v1/notifications/search`: they do not belong in URLs.
 #[utoipa::path(
     get,
     path = "/v1/notifications",
@@ -60,6 +61,7 @@ pub async fn list(
         channel: params.parsed("channel", &channels(), |text| text.parse::<ChannelKind>().ok()),
         group: params.bounded("group", 255),
         address_hash: None,
+        recipient: None,
         after: params.parsed("cursor", "must be a `next_cursor` of this list", position),
         limit: params
             .parsed("limit", "must be a number from 1 to 100", |text| {
@@ -73,7 +75,7 @@ pub async fn list(
 
 /// Search notifications
 ///
-/// As the list, and by address.
+/// As the list, and by address and recipient, whose name may be an address.
 #[utoipa::path(
     post,
     path = "/v1/notifications/search",
@@ -104,6 +106,8 @@ pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: 
     let mut word = |name: &str, most: usize| object.text(name, line(most), problems);
     let (reference, class, group) = (word("reference", 255), word("class", 64), word("group", 255));
     let address = word("address", 4096).map(|address| address::hash(api.deps.intake.secret(), &address));
+    let named = word("recipient", 255)
+        .map(|name| NamedRecipient { hash: address::recipient_hash(api.deps.intake.secret(), &owner, &name), name });
     let (state, channel, after) = (word("state", 32), word("channel", 32), word("cursor", 64));
     let mut parse = |name: &str, right: &str, found: Option<bool>| {
         if found == Some(false) {
@@ -129,6 +133,7 @@ pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: 
         channel: channel.flatten(),
         group,
         address_hash: address,
+        recipient: named,
         after: after.flatten(),
         limit: fits.unwrap_or(PAGE),
     }

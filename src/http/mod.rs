@@ -28,6 +28,7 @@ pub mod restored;
 pub mod schema;
 mod seen;
 pub mod server;
+pub mod timeline;
 pub mod view;
 pub mod waiting;
 

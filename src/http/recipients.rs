@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::api::Shared;
-use super::auth::{Allowed, ToSend};
+use super::auth::{Allowed, ToSee, ToSend};
 use super::body::{MOST_BODY, json};
 use super::closed_sets;
 use super::openapi::{BodyProblems, DeviceProblems, NamedProblems, StoredProblems};
@@ -214,7 +214,7 @@ pub async fn put(
 
 /// See a recipient
 ///
-/// With its devices. Addresses and tokens are masked.
+/// With its devices. Addresses and tokens are masked. Takes a key with `read` or with `send`.
 #[utoipa::path(
     get,
     path = "/v1/recipients/{id}",
@@ -226,7 +226,7 @@ pub async fn put(
 )]
 pub async fn read(
     State(api): State<Shared>,
-    allowed: Allowed<ToSend>,
+    allowed: Allowed<ToSee>,
     Named(id): Named,
 ) -> Result<Json<RecipientView>, Problem> {
     let found = api.stored("recipient", api.deps.registrar.recipient(&allowed.caller.owner(), &id)).await?;
@@ -294,6 +294,8 @@ pub async fn register(
 }
 
 /// See a device
+///
+/// Takes a key with `read` or with `send`.
 #[utoipa::path(
     get,
     path = "/v1/recipients/{id}/devices/{device}",
@@ -308,7 +310,7 @@ pub async fn register(
 )]
 pub async fn read_one(
     State(api): State<Shared>,
-    allowed: Allowed<ToSend>,
+    allowed: Allowed<ToSee>,
     NamedDevice(of): NamedDevice,
 ) -> Result<Json<DeviceView>, Problem> {
     let found = api.stored("device", api.deps.registrar.device(&allowed.caller.owner(), &of)).await?;

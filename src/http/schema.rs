@@ -203,6 +203,9 @@ pub struct Search {
     /// An email address, phone number, token or other address, whole.
     #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
     pub address: Option<String>,
+    /// The recipient that the request named, by your own name for it; stored or not.
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub recipient: Option<String>,
     #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
     pub reference: Option<String>,
     #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
@@ -225,6 +228,9 @@ pub struct Search {
 pub struct Filter {
     #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
     pub address: Option<String>,
+    /// The recipient that the request named, by your own name for it; stored or not.
+    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
+    pub recipient: Option<String>,
     #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
     pub reference: Option<String>,
     #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]

@@ -1,15 +1,16 @@
 //! Records as the API shows them.
 
-use belfry_domain::delivery::{DeferWhy, StateName};
+use belfry_domain::delivery::StateName;
+use belfry_domain::device::{LeftOut, LeftOutWhy};
 use belfry_domain::notification::Record;
-use belfry_domain::outcome::{OutcomeKind, WhyCode};
-use belfry_domain::timeline::{Entry, Happened, Hop, ReceiptKind, Resolution};
 use belfry_domain::{ChannelKind, Delivery, UnixMs};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::closed_sets;
+use super::schema::DeviceKind;
+use super::timeline::EntryView;
 use crate::intake::answer::Receipt;
 use crate::intake::instant::rfc3339;
 
@@ -57,9 +58,49 @@ pub struct NotificationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, required = false)]
     pub metadata: Option<Box<RawValue>>,
+    /// The recipient that the request named, by the caller's own name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recipient: Option<String>,
     /// Repeats recognised so far.
     pub repeats: u32,
     pub deliveries: Vec<DeliveryView>,
+    /// The recipient's devices that it would have gone to as well, had not their tokens been dead or quarantined
+    /// when it was accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, max_items = 50)]
+    pub left_out: Vec<LeftOutView>,
+}
+
+/// A stored device that nothing was sent to.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LeftOut)]
+pub struct LeftOutView {
+    /// Its id.
+    pub device: String,
+    #[schema(value_type = DeviceKind)]
+    pub kind: ChannelKind,
+    #[schema(value_type = closed_sets::LeftOutWhy)]
+    pub why: LeftOutWhy,
+    /// Since when, as it was known at the accept.
+    #[schema(format = DateTime)]
+    pub since: String,
+}
+
+/// The device that a delivery goes to, as it was when it was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DeliveryDevice)]
+pub struct DeliveryDeviceView {
+    /// Of a stored one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub environment: Option<String>,
 }
 
 /// A template as frozen at accept.
@@ -84,6 +125,10 @@ pub struct DeliveryView {
     pub slot: String,
     /// The address, masked.
     pub address: String,
+    /// Where it goes to one of which more is known than its token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub device: Option<DeliveryDeviceView>,
     #[schema(value_type = closed_sets::State)]
     pub state: StateName,
     /// Where it stands and why, in one sentence for people.
@@ -119,72 +164,6 @@ pub struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub timeline_left_out: Option<u32>,
-}
-
-/// One thing that happened. Which of the optional members are there depends on `what`.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = TimelineEntry)]
-pub struct EntryView {
-    #[schema(format = DateTime)]
-    pub at: String,
-    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `looked_up`, `stop_asked`,
-    /// `receipt`, `redriven`, `sent_again`, `resolved`, `ended`.
-    pub what: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub send: Option<u32>,
-    /// From 1 within its send. A throttled call does not count: the next has the same number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub attempt: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = closed_sets::Outcome, required = false)]
-    pub outcome: Option<OutcomeKind>,
-    /// A stable word for the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = closed_sets::Why, required = false)]
-    pub why: Option<WhyCode>,
-    /// The reason in words: the provider's answer (addresses masked), or what a person wrote.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub took_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub worker: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub fence: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub may_have_sent: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime, nullable = false)]
-    pub until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub deferred_for: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub found: Option<bool>,
-    /// Public name of the key that a person used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub via: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub receipt: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub resolution: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = closed_sets::State, required = false)]
-    pub state: Option<StateName>,
 }
 
 /// One page, newest first.
@@ -273,9 +252,25 @@ impl NotificationView {
             version: it.collapse.as_ref().and_then(|one| one.version),
             traceparent: it.traceparent.clone(),
             metadata: it.metadata.clone().and_then(|text| RawValue::from_string(text).ok()),
+            recipient: it.recipient.clone(),
             repeats: record.repeats,
+            left_out: it.left_out.iter().map(LeftOutView::new).collect(),
             deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail, restored)).collect(),
         }
+    }
+}
+
+impl LeftOutView {
+    fn new(it: &LeftOut) -> Self {
+        Self { device: it.device.clone(), kind: it.kind, why: it.why, since: rfc3339(it.since) }
+    }
+}
+
+impl DeliveryDeviceView {
+    fn of(it: &Delivery) -> Option<Self> {
+        let id = it.stored_device().map(str::to_owned);
+        let (app, environment) = it.device.clone().map(|device| (device.app, device.environment)).unwrap_or_default();
+        (id.is_some() || it.device.is_some()).then_some(Self { id, app, environment })
     }
 }
 
@@ -290,6 +285,7 @@ impl DeliveryView {
             channel: it.channel,
             slot: it.slot.clone(),
             address: it.address_mask.clone(),
+            device: DeliveryDeviceView::of(it),
             state: it.state.name(),
             reason: match restored.filter(|_| it.held_back(restored)) {
                 Some(restored) => it.reason_held_back(&rfc3339(restored)),
@@ -306,66 +302,6 @@ impl DeliveryView {
             provider_ref: it.provider_ref.clone(),
             timeline: whole.then(|| it.timeline.entries.iter().map(EntryView::new).collect()),
             timeline_left_out: (whole && it.timeline.left_out > 0).then_some(it.timeline.left_out),
-        }
-    }
-}
-
-impl EntryView {
-    fn new(entry: &Entry) -> Self {
-        let base = Self { at: rfc3339(entry.at), ..Self::default() };
-        match &entry.happened {
-            Happened::Received { via } => Self { what: "received", via: Some(Hop::name(*via)), ..base },
-            Happened::Attempt { send, attempt, claim, outcome, why, took } => Self {
-                what: "attempt",
-                send: Some(*send),
-                attempt: Some(*attempt),
-                worker: Some(claim.worker.clone()),
-                fence: Some(claim.fence),
-                outcome: Some(*outcome),
-                why: Some(why.code),
-                text: Some(why.answer.clone().unwrap_or_else(|| why.words())),
-                took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
-                ..base
-            },
-            Happened::Lapsed { claim, may_have_sent } => Self {
-                what: "lapsed",
-                worker: Some(claim.worker.clone()),
-                fence: Some(claim.fence),
-                may_have_sent: Some(*may_have_sent),
-                ..base
-            },
-            Happened::StaleReport { claim, outcome, why } => Self {
-                what: "stale_report",
-                worker: Some(claim.worker.clone()),
-                fence: Some(claim.fence),
-                outcome: Some(*outcome),
-                why: Some(why.code),
-                text: Some(why.answer.clone().unwrap_or_else(|| why.words())),
-                ..base
-            },
-            Happened::Deferred { until, why } => Self {
-                what: "deferred",
-                until: Some(rfc3339(*until)),
-                deferred_for: Some(DeferWhy::name(*why)),
-                ..base
-            },
-            Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },
-            Happened::StopAsked { by, why } => {
-                Self { what: "stop_asked", by: Some(by.clone()), text: (!why.is_empty()).then(|| why.clone()), ..base }
-            }
-            Happened::Receipt { kind } => Self { what: "receipt", receipt: Some(ReceiptKind::name(*kind)), ..base },
-            Happened::Redriven { by } => Self { what: "redriven", by: Some(by.clone()), ..base },
-            Happened::SentAgain { by, send } => {
-                Self { what: "sent_again", by: Some(by.clone()), send: Some(*send), ..base }
-            }
-            Happened::Resolved { by, to, why } => Self {
-                what: "resolved",
-                by: Some(by.clone()),
-                resolution: Some(Resolution::name(*to)),
-                text: (!why.is_empty()).then(|| why.clone()),
-                ..base
-            },
-            Happened::Ended { state } => Self { what: "ended", state: Some(*state), ..base },
         }
     }
 }

@@ -4,6 +4,7 @@
 use belfry_domain::{ChannelKind, hex};
 
 use super::canonical::Secret;
+use crate::ports::deliveries::Owner;
 use crate::ports::mail;
 use crate::ports::message::{Address, Mailbox};
 
@@ -98,6 +99,13 @@ pub fn normal(address: &str) -> String {
 #[must_use]
 pub fn hash(secret: &Secret, address: &str) -> String {
     hex(&secret.hash(&[b"address", normal(address).as_bytes()])[..16])
+}
+
+/// What the notifications of one owner to one recipient are found by. Keyed, for a name may be an address.
+#[must_use]
+pub fn recipient_hash(secret: &Secret, owner: &Owner, name: &str) -> String {
+    let parts = ["recipient", &owner.tenant, &owner.environment, name].map(str::as_bytes);
+    hex(&secret.hash(&parts)[..16])
 }
 
 /// Enough for a person who knows the address to recognise it; never a usable token.

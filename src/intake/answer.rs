@@ -113,6 +113,7 @@ fn as_accepted(notification: &Notification, delivery: &Delivery) -> Delivery {
         content_hash: delivery.content_hash.clone(),
         address_mask: delivery.address_mask.clone(),
         address_hash: delivery.address_hash.clone(),
+        device: delivery.device.clone(),
     })
 }
 

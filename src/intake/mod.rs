@@ -7,6 +7,7 @@ pub mod answer;
 pub mod batch;
 pub mod caller;
 pub mod canonical;
+pub mod channels;
 pub mod content_check;
 pub mod fields;
 pub mod inline;

@@ -1,6 +1,7 @@
 //! Planning: from a checked request to the record that accept makes durable. Pure.
 
 use belfry_domain::delivery::NewDelivery;
+use belfry_domain::device::DeviceApp;
 use belfry_domain::notification::Fingerprint;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{Delivery, Lane, Notification, NotificationId, UnixMs, hex};
@@ -60,10 +61,7 @@ pub fn plan(
     let class = &submission.class;
     let latest = submission.send_at.map_or(now, |at| at.max(now)).plus(class.expiry);
     let expires_at = submission.expires_at.map_or(latest, |asked| asked.min(latest));
-    let template = match &submission.inputs.source {
-        crate::content::inputs::Source::Template { template, .. } => Some(template.clone()),
-        crate::content::inputs::Source::Inline(_) => None,
-    };
+    let template = submission.inputs.source.frozen().cloned();
     let hashes = submission.slots.iter().map(|slot| address::hash(secret, &slot.address.0)).collect::<Vec<_>>();
     let deliveries = submission.slots.iter().zip(&hashes).zip(&submission.content_hashes);
     let deliveries = deliveries.map(|((slot, address_hash), content_hash)| {
@@ -84,14 +82,16 @@ pub fn plan(
             content_hash: content_hash.clone(),
             address_mask: address::mask(slot.channel, &slot.address),
             address_hash: address_hash.clone(),
+            device: DeviceApp::said(device.app, device.environment),
         })
     });
-    let deliveries = deliveries.collect();
     let groups = submission.slots.iter().zip(&hashes);
     let collapse_groups =
         groups.map(|(slot, address_hash)| collapse_group(&submission, slot, address_hash, setting)).collect();
+    let recipient = submission.inputs.to.recipient.clone();
     NewNotification {
-        deliveries,
+        recipient_hash: recipient.as_deref().map(|name| address::recipient_hash(secret, &caller.owner(), name)),
+        deliveries: deliveries.collect(),
         collapse_groups,
         inputs: frozen(&submission),
         notification: Notification {
@@ -113,6 +113,8 @@ pub fn plan(
             metadata: submission.metadata,
             fingerprint,
             keep_content_ms: u64::try_from(class.keep_content.as_millis()).unwrap_or(u64::MAX),
+            recipient,
+            left_out: submission.left_out,
         },
     }
 }

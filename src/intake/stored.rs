@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belfry_domain::device::Standing;
+use belfry_domain::device::{LeftOut, Standing};
 use futures::StreamExt as _;
 use futures::stream;
 
@@ -69,19 +69,22 @@ impl Intake {
 }
 
 impl Stored {
-    /// Fills in what the request leaves to the stored recipient: what it gives itself goes before.
-    pub(super) fn fill(&self, given: &mut Given) {
-        let Some(stored) = given.to.recipient.as_ref().and_then(|id| self.0.get(id)) else { return };
+    /// Fills in what the request leaves to the stored recipient: what it gives itself goes before. Answers the devices
+    /// that are not among it because nothing may go to them.
+    pub(super) fn fill(&self, given: &mut Given) -> Vec<LeftOut> {
+        let Some(stored) = given.to.recipient.as_ref().and_then(|id| self.0.get(id)) else { return Vec::new() };
         let Recipient { profile, devices } = stored;
         let to = &mut given.to;
         to.email = to.email.take().or_else(|| profile.email.clone());
         to.phone = to.phone.take().or_else(|| profile.phone.clone());
         given.locale = given.locale.take().or_else(|| profile.locale.clone());
         given.time_zone = given.time_zone.take().or_else(|| profile.time_zone.clone());
-        if to.devices.is_empty() {
-            let live = devices.iter().filter(|device| device.standing == Standing::Live);
-            to.devices = live.map(device).collect();
+        if !to.devices.is_empty() {
+            return Vec::new();
         }
+        let live = devices.iter().filter(|device| device.standing == Standing::Live);
+        to.devices = live.map(device).collect();
+        devices.iter().filter_map(|it| LeftOut::of(&it.id, it.kind, it.standing)).collect()
     }
 }
 

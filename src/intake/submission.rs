@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use belfry_domain::device::LeftOut;
 use belfry_domain::notification::Collapse;
 use belfry_domain::{ChannelKind, Class, UnixMs};
 use serde_json::value::RawValue;
 
 use super::address;
 use super::canonical::canonical;
+use super::channels;
 use super::content_check::ContentCheck;
 use super::fields::{FieldProblem, Object, Problems, line};
 use super::inline::{self, Content};
@@ -47,8 +49,6 @@ pub const MOST_METADATA_BYTES: usize = 4096;
 pub const MOST_AHEAD: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Longest `scope`, `reference`, `group`, `unique` and `collapse`, in characters.
 pub const MOST_NAME: usize = 255;
-/// In `channels`: every device, whatever its kind.
-pub const PUSH: &str = "push";
 
 /// What a request is read against.
 #[derive(Clone, Copy)]
@@ -65,6 +65,8 @@ pub struct Submission {
     pub class: Class,
     pub inputs: Inputs,
     pub slots: Vec<Slot>,
+    /// Stored devices that it would go to as well, were anything allowed to go there.
+    pub left_out: Vec<LeftOut>,
     /// Per slot: hex SHA-256 of the message.
     pub content_hashes: Vec<String>,
     pub scope: Option<String>,
@@ -106,12 +108,14 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     let mut draft = Draft { request, against, problems };
     let class = draft.class();
     let mut given = recipient::read(draft.request.get("to"), &mut draft.problems);
-    against.asker.stored.fill(&mut given);
+    let mut left_out = against.asker.stored.fill(&mut given);
     let Recipient { to, locale, time_zone } = given;
     let names_recipient = to.recipient.is_some();
     let (source, copies) = draft.source(locale.as_deref());
     let to = crate::content::inputs::To { cc: copies.0, bcc: copies.1, ..to };
-    let slots = draft.slots(class.as_ref(), &to, source.as_ref());
+    let chosen = channels::choose(&draft.request, class.as_ref(), &to, &mut draft.problems);
+    left_out.retain(|device| chosen.looked_at.contains(&device.kind));
+    let slots = draft.slots(&chosen.channels, &to, source.as_ref());
     let names = ["scope", "reference", "group", "unique"];
     let [scope, reference, group, _] = names.map(|name| draft.request.text(name, line(MOST_NAME), &mut draft.problems));
     let collapse = draft.collapse();
@@ -128,6 +132,7 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
                     class,
                     inputs,
                     slots,
+                    left_out,
                     content_hashes,
                     scope,
                     reference,
@@ -217,9 +222,14 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn slots(&mut self, class: Option<&Class>, to: &crate::content::inputs::To, source: Option<&Source>) -> Vec<Slot> {
+    fn slots(
+        &mut self,
+        channels: &[ChannelKind],
+        to: &crate::content::inputs::To,
+        source: Option<&Source>,
+    ) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
-        for channel in self.channels(class, to) {
+        for &channel in channels {
             let found = to.slots(channel);
             slots.extend(found.into_iter().map(|(name, address)| Slot { channel, name, address }));
             if let Some(Source::Inline(content)) = source
@@ -263,62 +273,6 @@ impl Draft<'_, '_> {
                 let detail =
                     format!("is of an app or environment that no provider of channels.{} serves", slot.channel);
                 self.problems.add_passing(FieldProblem::new(place(slot), detail));
-            }
-        }
-    }
-
-    /// The channels it goes to: those named, or the first of the class's list with an address.
-    fn channels(&mut self, class: Option<&Class>, to: &crate::content::inputs::To) -> Vec<ChannelKind> {
-        if !self.request.has("channels") {
-            let first = class.and_then(|class| class.channels.iter().find(|channel| !to.slots(**channel).is_empty()));
-            // Only a request whose addresses could be read can be told that it has none.
-            if let (Some(class), None, true) = (class, first, self.problems.lasting.is_empty()) {
-                let list: Vec<_> = class.channels.iter().map(|channel| channel.name()).collect();
-                let detail = format!("has no address for any channel of its class ({})", list.join(", "));
-                self.problems.add_passing(FieldProblem::new("/to", detail));
-            }
-            return first.copied().into_iter().collect();
-        }
-        let named = self.request.list("channels", ChannelKind::ALL.len() + 1, &mut self.problems);
-        if named.is_empty() && matches!(self.request.get("channels").map(|node| &node.value), Some(Value::List(_))) {
-            self.problems.add("/channels", "must name at least one channel, or be left out");
-        }
-        let mut channels: Vec<ChannelKind> = Vec::new();
-        for (pointer, node) in named {
-            let Some(wanted) = self.channel(node, &pointer) else { continue };
-            let with_address: Vec<_> = wanted.iter().copied().filter(|one| !to.slots(*one).is_empty()).collect();
-            if with_address.is_empty() && self.problems.lasting.iter().all(|known| !known.pointer.starts_with("/to")) {
-                self.no_address(pointer, to);
-                // What it would be made of is looked at all the same.
-                channels.extend(wanted.first());
-            } else if with_address.iter().any(|one| channels.contains(one)) {
-                self.problems.add(pointer, "names a channel twice");
-            } else {
-                channels.extend(with_address);
-            }
-        }
-        channels
-    }
-
-    /// Of a stored recipient that is only how it is now.
-    fn no_address(&mut self, pointer: String, to: &crate::content::inputs::To) {
-        match to.recipient {
-            Some(_) => {
-                let detail = "has no address in /to, nor one stored for the recipient that messages may go to";
-                self.problems.add_passing(FieldProblem::new(pointer, detail));
-            }
-            None => self.problems.add(pointer, "has no address in /to"),
-        }
-    }
-
-    fn channel(&mut self, node: &Node<'_>, pointer: &str) -> Option<Vec<ChannelKind>> {
-        match node.text().map(|name| (name, name.parse())) {
-            Some((PUSH, _)) => Some(vec![ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
-            Some((_, Ok(channel))) => Some(vec![channel]),
-            _ => {
-                let all: Vec<_> = ChannelKind::ALL.iter().map(|one| one.name()).collect();
-                self.problems.add(pointer, format!("must be one of {} or {PUSH}", all.join(", ")));
-                None
             }
         }
     }

@@ -22,6 +22,9 @@ pub struct NewNotification {
     pub deliveries: Vec<Delivery>,
     /// The frozen inputs (addresses, data, content): canonical JSON, opaque to the store.
     pub inputs: String,
+    /// Keyed hash of its owner and the recipient that it names, hex: what search finds it by. Only those that name one
+    /// take room for it.
+    pub recipient_hash: Option<String>,
     /// Keyed hash that groups versions of one collapse key per address slot, by delivery.
     pub collapse_groups: Vec<Option<CollapseGroup>>,
 }
@@ -161,6 +164,14 @@ impl Owner {
     }
 }
 
+/// A recipient as a notification names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRecipient {
+    pub name: String,
+    /// [`NewNotification::recipient_hash`].
+    pub hash: String,
+}
+
 /// Newest first. All filters must hold.
 #[derive(Clone, Debug)]
 pub struct Query {
@@ -171,7 +182,9 @@ pub struct Query {
     pub class: Option<String>,
     pub channel: Option<ChannelKind>,
     pub group: Option<String>,
+    /// That a delivery was accepted with, whatever token its device has had since.
     pub address_hash: Option<String>,
+    pub recipient: Option<NamedRecipient>,
     /// Opaque to callers: the store's own position after which to go on.
     pub after: Option<u64>,
     /// 1 to 100.
@@ -190,10 +203,11 @@ impl Query {
             && same(&self.group, notification.group.as_ref())
             && self.state.is_none_or(|state| record.state() == state)
             && self.channel.is_none_or(|channel| record.channels().contains(&channel))
+            && self.recipient.as_ref().is_none_or(|asked| Some(&asked.name) == notification.recipient.as_ref())
             && self
                 .address_hash
                 .as_ref()
-                .is_none_or(|hash| record.deliveries.iter().any(|delivery| delivery.address_hash == *hash))
+                .is_none_or(|hash| record.deliveries.iter().any(|one| accepted_for(one) == hash))
     }
 
     /// The state asked for, where people look for it and few records are in it: it is worth an index.
@@ -203,6 +217,10 @@ impl Query {
             matches!(state, StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)
         })
     }
+}
+
+fn accepted_for(delivery: &Delivery) -> &str {
+    delivery.first_hash.as_ref().unwrap_or(&delivery.address_hash)
 }
 
 #[derive(Clone, Debug, Default)]

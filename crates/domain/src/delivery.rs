@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
+use crate::device::{DeviceApp, STORED};
 use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
 use crate::outcome::Why;
@@ -207,6 +208,13 @@ pub struct Delivery {
     pub address_mask: String,
     /// Keyed hash of the normalised address, hex; for searching.
     pub address_hash: String,
+    /// The hash that it was accepted with, where its device has had another token since: search goes on finding it by
+    /// that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_hash: Option<String>,
+    /// Of the device that it goes to, where that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceApp>,
     /// Why the last attempt ended as it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Why>,
@@ -236,6 +244,7 @@ pub struct NewDelivery {
     pub content_hash: String,
     pub address_mask: String,
     pub address_hash: String,
+    pub device: Option<DeviceApp>,
     pub via: Hop,
 }
 
@@ -278,11 +287,19 @@ impl Delivery {
             content_hash: plan.content_hash,
             address_mask: plan.address_mask,
             address_hash: plan.address_hash,
+            first_hash: None,
+            device: plan.device,
             last: None,
             resolved: None,
             actions: Vec::new(),
             timeline,
         }
+    }
+
+    /// The id of the stored device that it goes to.
+    #[must_use]
+    pub fn stored_device(&self) -> Option<&str> {
+        self.slot.strip_prefix(STORED)
     }
 
     /// Nothing but a receipt, a person or a purge touches it any more.

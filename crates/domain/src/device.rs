@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lane::named_enum;
+use crate::lane::{ChannelKind, named_enum};
 use crate::outcome::{Outcome, Why, WhyCode};
 use crate::time::UnixMs;
 
@@ -62,6 +62,59 @@ impl Standing {
     #[must_use]
     pub const fn after(fault: TokenFault, at: UnixMs) -> Self {
         if fault.may_be_ours() { Self::Quarantined { fault, at } } else { Self::Dead { at } }
+    }
+}
+
+/// Begins the address slot of a stored device; its id follows.
+pub const STORED: &str = "device:";
+
+/// Of which app and environment a device was when a delivery to it was planned; at least one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceApp {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+}
+
+impl DeviceApp {
+    /// `None` where nothing is said.
+    #[must_use]
+    pub fn said(app: Option<&str>, environment: Option<&str>) -> Option<Self> {
+        let said = app.is_some() || environment.is_some();
+        said.then(|| Self { app: app.map(str::to_owned), environment: environment.map(str::to_owned) })
+    }
+}
+
+named_enum!(
+    /// Why a stored device was left out of a notification.
+    LeftOutWhy {
+        /// Its token was dead.
+        Dead = "dead",
+        /// Its token was quarantined.
+        Quarantined = "quarantined",
+    }
+);
+
+/// A stored device that a notification would have gone to, had anything been allowed to go there when it was accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub device: String,
+    pub kind: ChannelKind,
+    pub why: LeftOutWhy,
+    pub since: UnixMs,
+}
+
+impl LeftOut {
+    /// Nothing where the device is live.
+    #[must_use]
+    pub fn of(device: &str, kind: ChannelKind, standing: Standing) -> Option<Self> {
+        let (why, since) = match standing {
+            Standing::Live => return None,
+            Standing::Dead { at } => (LeftOutWhy::Dead, at),
+            Standing::Quarantined { at, .. } => (LeftOutWhy::Quarantined, at),
+        };
+        Some(Self { device: device.to_owned(), kind, why, since })
     }
 }
 

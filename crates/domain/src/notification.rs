@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::delivery::{Delivery, StateName};
+use crate::device::LeftOut;
 use crate::key::NotificationId;
 use crate::lane::ChannelKind;
 use crate::time::UnixMs;
@@ -43,6 +44,13 @@ pub struct Notification {
     pub fingerprint: Fingerprint,
     /// Class policy that outlives a change of configuration.
     pub keep_content_ms: u64,
+    /// The caller's own name for the recipient, where the request had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<String>,
+    /// The recipient's stored devices that nothing was allowed to go to when it was accepted; there are no more than
+    /// a recipient may have devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A template as frozen at accept.

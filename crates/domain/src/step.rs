@@ -297,8 +297,10 @@ impl Draft<'_> {
         if self.next.this_send_may_have_arrived() {
             return Err(self.rejected());
         }
-        self.next.address_hash = hash;
+        let before = std::mem::replace(&mut self.next.address_hash, hash);
+        self.next.first_hash.get_or_insert(before);
         self.next.address_mask = mask;
+        self.next.timeline.push(self.env.now, Happened::Readdressed);
         Ok(())
     }
 

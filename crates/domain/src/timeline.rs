@@ -90,6 +90,8 @@ pub enum Happened {
     LookedUp {
         found: bool,
     },
+    /// The device has another token since: the calls that follow go to that.
+    Readdressed,
     StopAsked {
         by: String,
         why: String,

@@ -117,6 +117,9 @@ fn index_of(query: &Query) -> (Kind, u64) {
     if let Some(hash) = &query.address_hash {
         return of(Kind::Address, hash);
     }
+    if let Some(recipient) = &query.recipient {
+        return of(Kind::Recipient, &recipient.hash);
+    }
     if let Some(reference) = &query.reference {
         return of(Kind::Reference, reference);
     }

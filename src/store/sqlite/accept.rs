@@ -89,6 +89,7 @@ impl Core {
             rollup.ended_at,
             rollup.ended_at.filter(|_| rollup.held).map(|_| remembered_until),
             rollup.ended_at.filter(|_| !rollup.held).map(|at| at + keep),
+            item.recipient_hash.as_deref().map(address_key),
             new.notification,
         ])?;
         let seq = self.conn.last_insert_rowid();

@@ -80,7 +80,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
-/// The index key of an address hash: its first eight bytes as they stand. Equal hashes have equal
+/// The index key of an address's or a recipient's hash: its first eight bytes as they stand. Equal hashes have equal
 /// keys; the hash itself is compared in the record.
 pub fn address_key(hash: &str) -> i64 {
     let prefix = unhex(hash.get(..16).unwrap_or_default()).unwrap_or_else(|| hash.as_bytes().to_vec());

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 3;
+pub const VERSION: i64 = 4;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -76,6 +76,8 @@ CREATE TABLE notifications (
   -- Failed and parked records stay while their window is open.
   hold_until INTEGER,
   content_due INTEGER,
+  -- Keyed hash of the one that it names, where it names one: the first eight bytes.
+  recipient INTEGER,
   body TEXT NOT NULL
 );
 CREATE UNIQUE INDEX notification_ids ON notifications (id);
@@ -227,6 +229,8 @@ CREATE INDEX dead_places ON dead_tokens (owner, place);
 CREATE INDEX dead_ages ON dead_tokens (heard_at);
 ";
 
+const BY_RECIPIENT: &str = "CREATE INDEX by_recipient ON notifications (recipient) WHERE recipient IS NOT NULL;";
+
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "BEGIN IMMEDIATE;
 ALTER TABLE deliveries ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;
@@ -253,7 +257,7 @@ pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// Whatever SQLite says.
 pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {marks} COMMIT;"))
+    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {BY_RECIPIENT} {marks} COMMIT;"))
 }
 
 /// Makes a database in an empty file. It may be moved afterwards: nothing of it stands elsewhere.
@@ -292,6 +296,12 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
     if found < 3 {
         let to_3 = format!("BEGIN IMMEDIATE; {RECIPIENTS} PRAGMA user_version = 3; COMMIT;");
         conn.execute_batch(&to_3).map_err(io)?;
+    }
+    if found < 4 {
+        // What was accepted before named its recipient in its content only, and is not found by it.
+        let column = "ALTER TABLE notifications ADD COLUMN recipient INTEGER;";
+        let to_4 = format!("BEGIN IMMEDIATE; {column} {BY_RECIPIENT} PRAGMA user_version = 4; COMMIT;");
+        conn.execute_batch(&to_4).map_err(io)?;
     }
     tune(conn).map_err(io)
 }

@@ -46,10 +46,15 @@ impl Reads<'_> {
 
     fn candidates(&self, query: &Query, owner: i64, before: i64) -> Result<Vec<i64>> {
         let rare = query.rare_state();
+        let numbered = |sql, number| {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let found = statement.query_map([number, before, MOST_WALKED], |row| row.get(0))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        };
         let (sql, value) = if let Some(hash) = &query.address_hash {
-            let mut statement = self.conn.prepare_cached(sql::BY_ADDRESS)?;
-            let found = statement.query_map([address_key(hash), before, MOST_WALKED], |row| row.get(0))?;
-            return Ok(found.collect::<rusqlite::Result<_>>()?);
+            return numbered(sql::BY_ADDRESS, address_key(hash));
+        } else if let Some(recipient) = &query.recipient {
+            return numbered(sql::BY_RECIPIENT, address_key(&recipient.hash));
         } else if let Some(reference) = &query.reference {
             (sql::BY_REFERENCE, reference.as_str())
         } else if let Some(group) = &query.group {
@@ -57,9 +62,7 @@ impl Reads<'_> {
         } else if let Some(state) = rare {
             (sql::BY_RARE_STATE, state.name())
         } else {
-            let mut statement = self.conn.prepare_cached(sql::BY_OWNER)?;
-            let found = statement.query_map([owner, before, MOST_WALKED], |row| row.get(0))?;
-            return Ok(found.collect::<rusqlite::Result<_>>()?);
+            return numbered(sql::BY_OWNER, owner);
         };
         let mut statement = self.conn.prepare_cached(sql)?;
         let found = statement.query_map(params![owner, before, MOST_WALKED, value], |row| row.get(0))?;

@@ -15,8 +15,8 @@ statements! {
     COUNT_REPEAT = "UPDATE notifications SET repeats = repeats + 1 WHERE seq = ?1";
     TOMBSTONE_BY_ID = "SELECT fingerprint, state, remembered_until FROM tombstones WHERE id = ?1";
     ADD_NOTIFICATION = "INSERT INTO notifications (id, owner, class, state, reference, grp, remembered_until,
-        keep_content_ms, ended_at, hold_until, content_due, body)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        keep_content_ms, ended_at, hold_until, content_due, recipient, body)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     ADD_DELIVERY = "INSERT INTO deliveries (seq, id, siblings, collapse, lane, tenant, address, lease_ms, state, alone,
         due_at, rev, spent, ended_at, receipt_until, body)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
@@ -96,6 +96,7 @@ statements! {
         AND state IN ('parked', 'unknown', 'failed', 'bounced') AND seq < ?2 ORDER BY seq DESC LIMIT ?3";
     BY_ADDRESS = "SELECT seq / 4096 FROM deliveries WHERE address = ?1 AND seq < ?2 * 4096
         ORDER BY seq DESC LIMIT ?3";
+    BY_RECIPIENT = "SELECT seq FROM notifications WHERE recipient = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3";
     LANES = "SELECT id, name, waiting, sending FROM lanes ORDER BY name";
     DUE_UP_TO = "SELECT count(*) FROM (SELECT 1 FROM deliveries
         WHERE lane = ?1 AND alone = ?2 AND due_at <= ?3 AND due_at > ?5 LIMIT ?4)";

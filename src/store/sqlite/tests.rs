@@ -1,10 +1,13 @@
 //! Faults that cannot be had through the ports: a full disk, a panic, a writer that hangs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{self, sync_channel};
 use std::time::Duration;
 
-use belfry_domain::UnixMs;
+use belfry_domain::notification::Fingerprint;
+use belfry_domain::timeline::Hop;
+use belfry_domain::{Notification, NotificationId, UnixMs};
 use tempfile::TempDir;
 
 use super::core::{Core, Result};
@@ -16,7 +19,7 @@ use super::writer::{self, Answered, Operation, Write, Writer};
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::{Boot, Clock};
-use crate::ports::deliveries::{Deliveries, Owner};
+use crate::ports::deliveries::{Deliveries, NamedRecipient, NewNotification, Owner, Query};
 use crate::ports::recipients::{Profile, Recipient, Recipients};
 
 struct StoppedClock;
@@ -225,6 +228,7 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     conn.execute_batch(&format!(
         "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
          DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;
+         DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;
          INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
          VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
     ))
@@ -240,6 +244,68 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     let owner = Owner { tenant: "t".into(), environment: "live".into() };
     store.put_profile(&owner, "ann", &Profile::default()).await.unwrap();
     assert_eq!(store.recipient(&owner, "ann").await.unwrap(), Some(Recipient::default()));
+}
+
+/// Of layout 3, which found nothing by its recipient.
+#[tokio::test]
+async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its_recipient() {
+    let (place, store) = open();
+    store.accept(vec![intent("before", None)]).await.unwrap();
+    store.close().await;
+    let path = place.path().join("belfry.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; PRAGMA user_version = 3;",
+    )
+    .unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
+    store.accept(vec![intent("after", Some("ann"))]).await.unwrap();
+    let owner = Owner { tenant: "t".into(), environment: "live".into() };
+    let query = Query {
+        owner,
+        reference: None,
+        state: None,
+        class: None,
+        channel: None,
+        group: None,
+        address_hash: None,
+        recipient: None,
+        after: None,
+        limit: 10,
+    };
+    let recipient = NamedRecipient { name: "ann".into(), hash: "ab".repeat(16) };
+    let named = Query { recipient: Some(recipient), ..query.clone() };
+    let found = async |query| store.search(query).await.unwrap().records.len();
+    assert_eq!((found(query).await, found(named).await), (2, 1));
+}
+
+fn intent(key: &str, recipient: Option<&str>) -> NewNotification {
+    let notification = Notification {
+        id: NotificationId::http("t", "live", "keys", key),
+        tenant: "t".into(),
+        environment: "live".into(),
+        class: "receipt".into(),
+        created_at: UnixMs(1),
+        remembered_until: UnixMs(2),
+        via: Hop::Http,
+        template: None,
+        scope: None,
+        reference: None,
+        group: None,
+        collapse: None,
+        send_at: None,
+        expires_at: UnixMs(2),
+        traceparent: None,
+        metadata: None,
+        fingerprint: Fingerprint { whole: "0f".repeat(32), parts: BTreeMap::new() },
+        keep_content_ms: 1,
+        recipient: recipient.map(str::to_owned),
+        left_out: Vec::new(),
+    };
+    let recipient_hash = recipient.map(|_| "ab".repeat(16));
+    let (deliveries, collapse_groups) = (Vec::new(), Vec::new());
+    NewNotification { notification, deliveries, inputs: "{}".into(), recipient_hash, collapse_groups }
 }
 
 #[tokio::test]

@@ -57,6 +57,51 @@ fn find_asks_by_address_reference_and_group_and_goes_on_by_cursor() {
 }
 
 #[test]
+fn a_recipient_is_found_by_name_and_a_push_is_sent_from_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let _server = Running::start(dir, &["--port", "0"], &[]);
+    let token = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
+    std::fs::write(dir.join("token.txt"), format!("{token}\n")).unwrap();
+    let push = [
+        "send",
+        "--class",
+        "transactional",
+        "--recipient",
+        "user-42",
+        "--device",
+        "apns",
+        "--token-file",
+        "token.txt",
+        "--app",
+        "com.example.app",
+        "--channel",
+        "push",
+        "--title",
+        "Shipped",
+        "--body",
+        "Order 42",
+        "--link",
+        "shop://orders/42",
+        "--push",
+        r#"{"badge":3}"#,
+    ];
+    let sent = id(&json(dir, &push));
+    json(dir, &send("ann@example.com", &[]));
+    let page = json(dir, &["find", "--recipient", "user-42"]);
+    assert_eq!((page["data"].as_array().unwrap().len(), page["data"][0]["id"].as_str()), (1, Some(sent.as_str())));
+    let shown = json(dir, &["status", &sent]);
+    assert_eq!(shown["deliveries"][0]["device"], serde_json::json!({"app": "com.example.app"}));
+    let told = run(dir, &["explain", &sent], &[]);
+    assert!(told.out.contains(" for user-42.") && told.out.contains("apns to …78ad (com.example.app)"), "{told:?}");
+    for said in [told, run(dir, &["find", "--recipient", "user-42"], &[]), run(dir, &["status", &sent], &[])] {
+        assert!(said.code == 0 && !said.out.contains(&token[..8]), "{said:?}");
+    }
+    let odd = run(dir, &[&push[..8], &["-", "--channel", "push", "--title", "T"]].concat(), &[]);
+    assert!(odd.code == 2 && odd.err.contains("--token-file: - is empty"), "{odd:?}");
+}
+
+#[test]
 fn cancel_takes_one_or_what_filters_find_and_never_everything() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

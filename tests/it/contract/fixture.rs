@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry::ports::deliveries::{
-    Accepted, Claim, ClaimAsk, Claims, CollapseGroup, NewNotification, Owner, Query, Reclaim, Settle, Spend, Written,
+    Accepted, Claim, ClaimAsk, Claims, CollapseGroup, NamedRecipient, NewNotification, Owner, Query, Reclaim, Settle,
+    Spend, Written,
 };
 use belfry_domain::delivery::{NewDelivery, ParkWhy};
 use belfry_domain::notification::{Fingerprint, Record, TemplateRef};
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, Delivery, Lane, Notification, NotificationId, Priority, State, UnixMs};
+use belfry_domain::{ChannelKind, Delivery, Lane, Notification, NotificationId, Priority, State, UnixMs, hex};
 
 use super::harness::Harness;
 
@@ -58,11 +59,14 @@ pub fn intent_of(harness: &Harness, key: &str, tenant: &str, slots: usize) -> Ne
         metadata: None,
         fingerprint: Fingerprint { whole: "0f".repeat(32), parts: BTreeMap::new() },
         keep_content_ms: KEEP_CONTENT_MS,
+        recipient: None,
+        left_out: Vec::new(),
     };
     let deliveries: Vec<Delivery> = (0..slots).map(|slot| Delivery::new(plan(&notification, slot))).collect();
     NewNotification {
         inputs: format!("{{\"for\":\"{key}\"}}"),
         collapse_groups: vec![None; deliveries.len()],
+        recipient_hash: None,
         notification,
         deliveries,
     }
@@ -83,6 +87,7 @@ fn plan(notification: &Notification, slot: usize) -> NewDelivery {
         content_hash: "c0".repeat(32),
         address_mask: "a…@example.com".into(),
         address_hash: format!("{:064x}", slot + 1),
+        device: None,
         via: notification.via,
     }
 }
@@ -105,6 +110,23 @@ pub fn in_group(mut intent: NewNotification, group: &str, version: i64) -> NewNo
     let group = Some(CollapseGroup { group: group.into(), version });
     intent.collapse_groups = vec![group; intent.deliveries.len()];
     intent
+}
+
+/// Naming a recipient.
+pub fn to_recipient(mut intent: NewNotification, name: &str) -> NewNotification {
+    intent.recipient_hash = Some(hash_of(name));
+    intent.notification.recipient = Some(name.into());
+    intent
+}
+
+pub fn of_recipient(name: &str) -> Query {
+    let recipient = NamedRecipient { name: name.into(), hash: hash_of(name) };
+    Query { recipient: Some(recipient), ..everything(acme()) }
+}
+
+/// Of names that begin alike they are the same.
+fn hash_of(name: &str) -> String {
+    format!("{:0<32}", hex(name.as_bytes().get(..4).unwrap_or_default()))
 }
 
 pub fn with_template(mut intent: NewNotification, version: &str) -> NewNotification {
@@ -146,6 +168,7 @@ pub fn everything(owner: Owner) -> Query {
         channel: None,
         group: None,
         address_hash: None,
+        recipient: None,
         after: None,
         limit: 100,
     }

@@ -335,6 +335,10 @@ pub fn policy() -> Policy {
         class("code", Order::SendThenRecord, Priority::High),
         class("receipt", Order::SendThenRecord, Priority::Normal),
         class("marketing", Order::RecordThenSend, Priority::Low),
+        Class {
+            channels: vec![ChannelKind::Apns, ChannelKind::Email, ChannelKind::Fcm],
+            ..class("transactional", Order::SendThenRecord, Priority::Normal)
+        },
     ];
     Policy {
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),

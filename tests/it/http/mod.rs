@@ -17,3 +17,4 @@ mod outbox;
 mod recipients;
 mod restored;
 mod seen;
+mod support;

@@ -280,18 +280,25 @@ async fn each_call_takes_its_permission_and_sees_its_own_only() {
     let (mut stranger, own) = (bed.make_key("acme", "test", "main", ALL).await, bed.key.clone());
     let (reader, sender) =
         (bed.make_key("acme", "live", "main", read).await, bed.make_key("acme", "live", "other", send).await);
+    let operator = bed.make_key("acme", "live", "main", &[Can::Admin]).await;
     let mut bed = Bed { key: reader, ..bed };
     for path in [ANN, PHONE] {
-        for method in [Method::PUT, Method::GET, Method::DELETE] {
+        for method in [Method::PUT, Method::DELETE] {
             let told = bed.ask(method, path).json(&json!({})).told().await;
             assert_eq!(told.problem(), (403, "forbidden".into()));
         }
+        let seen = bed.get(path).await;
+        assert!(seen.status == 200 && !seen.text.contains(TOKEN), "{}", seen.text);
     }
     assert_eq!(bed.get("/v1/devices/dead").await.json()["data"].as_array().unwrap().len(), 1);
     bed.key = sender;
     assert_eq!(bed.get("/v1/devices/dead").await.problem(), (403, "forbidden".into()));
     // Namespaces are of keys, not of people.
     assert_eq!(bed.get(PHONE).await.status, 200);
+    bed.key = operator;
+    let told = bed.get(ANN).await;
+    assert_eq!(told.problem(), (403, "forbidden".into()));
+    assert!(told.text.contains("`read` or `send`"), "{}", told.text);
     std::mem::swap(&mut bed.key, &mut stranger);
     for path in [ANN, PHONE] {
         assert_eq!(bed.get(path).await.problem(), (404, "not_found".into()));

@@ -67,6 +67,11 @@ fn a_token_that_is_rotated_before_the_call_is_used_and_never_after_an_unknown() 
     let ended = bed.live.ended(&id);
     assert_eq!(states(&ended), ["accepted"]);
     assert_eq!(bed.tokens_called(), [hex(2), hex(2)]);
+    // The one change of the token is told, before the calls that go to the new one.
+    let timeline = ended["deliveries"][0]["timeline"].as_array().unwrap();
+    let told: Vec<&str> = timeline.iter().map(|entry| entry["what"].as_str().unwrap()).collect();
+    assert_eq!(told, ["received", "readdressed", "attempt", "deferred", "attempt", "ended"], "{ended}");
+    assert_eq!(ended["deliveries"][0]["device"], json!({"id": "phone", "app": "com.example.shop"}));
     let ids: Vec<String> = bed.apns.effects().iter().map(|seen| seen.header("apns-collapse-id").to_owned()).collect();
     assert!(ids[0] == ids[1] && ids[0].len() == 24, "{ids:?}");
 }

@@ -55,6 +55,7 @@ pub(crate) fn fresh(class: &Class) -> Delivery {
         content_hash: "5f".repeat(32),
         address_mask: "a…@example.com".into(),
         address_hash: "0c".repeat(32),
+        device: None,
         via: Hop::Http,
     })
 }

@@ -122,6 +122,7 @@ fn what(happened: &Happened) -> String {
         | Happened::StaleReport { .. }
         | Happened::Deferred { .. }
         | Happened::LookedUp { .. }
+        | Happened::Readdressed
         | Happened::StopAsked { .. }
         | Happened::Redriven { .. }
         | Happened::SentAgain { .. }
@@ -137,6 +138,7 @@ const fn serde_name(happened: &Happened) -> &'static str {
         Happened::StaleReport { .. } => "stale report",
         Happened::Deferred { .. } => "deferred",
         Happened::LookedUp { .. } => "looked up",
+        Happened::Readdressed => "readdressed",
         Happened::StopAsked { .. } => "stop asked",
         Happened::Receipt { .. } => "receipt",
         Happened::Redriven { .. } => "redriven",

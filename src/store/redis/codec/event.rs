@@ -56,6 +56,7 @@ const REDRIVEN: u8 = 8;
 const SENT_AGAIN: u8 = 9;
 const RESOLVED: u8 = 10;
 const ENDED: u8 = 11;
+const READDRESSED: u8 = 12;
 
 impl<'a> Event<'a> {
     pub fn of(entry: &'a Entry) -> Self {
@@ -88,6 +89,7 @@ impl<'a> Event<'a> {
                 Self { what: DEFERRED, until: Some(until.0), name: Some(why.name()), ..it }
             }
             Happened::LookedUp { found } => Self { what: LOOKED_UP, yes: Some(*found), ..it },
+            Happened::Readdressed => Self { what: READDRESSED, ..it },
             Happened::StopAsked { by, why } => Self { what: STOP_ASKED, by: Some(by), text: Some(why), ..it },
             Happened::Receipt { kind } => Self { what: RECEIPT, name: Some(kind.name()), ..it },
             Happened::Redriven { by } => Self { what: REDRIVEN, by: Some(by), ..it },
@@ -121,6 +123,7 @@ impl<'a> Event<'a> {
             STALE_REPORT => Happened::StaleReport { claim: claim(), outcome: name.parse().ok()?, why: why()? },
             DEFERRED => Happened::Deferred { until: UnixMs(self.until.unwrap_or_default()), why: name.parse().ok()? },
             LOOKED_UP => Happened::LookedUp { found: yes },
+            READDRESSED => Happened::Readdressed,
             STOP_ASKED => Happened::StopAsked { by, why: text },
             RECEIPT => Happened::Receipt { kind: name.parse().ok()? },
             REDRIVEN => Happened::Redriven { by },

@@ -16,6 +16,7 @@ pub enum Kind {
     Reference,
     Group,
     Address,
+    Recipient,
     State,
 }
 
@@ -27,6 +28,7 @@ impl Kind {
             Self::Reference => b'r',
             Self::Group => b'g',
             Self::Address => b'a',
+            Self::Recipient => b'p',
             Self::State => b's',
         }
     }
@@ -67,6 +69,7 @@ pub fn entries(item: &NewNotification) -> (u64, Vec<u8>) {
     let mut entries = vec![entry(Kind::Owner, all)];
     entries.extend(notification.reference.as_deref().map(|it| of(Kind::Reference, it)));
     entries.extend(notification.group.as_deref().map(|it| of(Kind::Group, it)));
+    entries.extend(item.recipient_hash.as_deref().map(|it| of(Kind::Recipient, it)));
     for delivery in &item.deliveries {
         let entry = of(Kind::Address, &delivery.address_hash);
         if !entries.contains(&entry) {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use belfry_domain::device::LeftOut;
 use belfry_domain::notification::{Collapse, Fingerprint, Notification, TemplateRef};
 use belfry_domain::{Key, NotificationId, UnixMs};
 use minicbor::bytes::ByteArray;
@@ -52,6 +53,10 @@ struct StoredNotification<'a> {
     parts: Vec<StoredPart<'a>>,
     #[n(18)]
     keep_content_ms: u64,
+    #[b(19)]
+    recipient: Option<&'a str>,
+    #[b(20)]
+    left_out: Option<Vec<StoredLeftOut<'a>>>,
 }
 
 #[derive(Encode, Decode)]
@@ -63,6 +68,20 @@ struct StoredTemplate<'a> {
     version: &'a str,
     #[b(2)]
     locale: &'a str,
+}
+
+/// A device that nothing was allowed to go to.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct StoredLeftOut<'a> {
+    #[b(0)]
+    device: &'a str,
+    #[b(1)]
+    kind: &'a str,
+    #[b(2)]
+    why: &'a str,
+    #[n(3)]
+    since: i64,
 }
 
 /// Of a fingerprint.
@@ -100,6 +119,8 @@ pub fn write_notification(it: &Notification) -> Vec<u8> {
         metadata: it.metadata.as_deref(),
         parts: it.fingerprint.parts.iter().map(StoredPart::of).collect(),
         keep_content_ms: it.keep_content_ms,
+        recipient: it.recipient.as_deref(),
+        left_out: Some(it.left_out.iter().map(StoredLeftOut::of).collect()).filter(|all: &Vec<_>| !all.is_empty()),
     })
 }
 
@@ -131,7 +152,26 @@ pub fn read_notification(body: &[u8], whole: String) -> Result<Notification> {
         metadata: owned(it.metadata),
         fingerprint: Fingerprint { whole, parts: it.parts.into_iter().map(part).collect() },
         keep_content_ms: it.keep_content_ms,
+        recipient: owned(it.recipient),
+        left_out: it.left_out.unwrap_or_default().into_iter().filter_map(StoredLeftOut::read).collect(),
     })
+}
+
+impl<'a> StoredLeftOut<'a> {
+    fn of(it: &'a LeftOut) -> Self {
+        Self { device: &it.device, kind: it.kind.name(), why: it.why.name(), since: it.since.0 }
+    }
+
+    /// `None`: for a reason of a newer version's.
+    fn read(self) -> Option<LeftOut> {
+        let Self { device, kind, why, since } = self;
+        Some(LeftOut {
+            device: device.to_owned(),
+            kind: kind.parse().ok()?,
+            why: why.parse().ok()?,
+            since: UnixMs(since),
+        })
+    }
 }
 
 impl<'a> StoredPart<'a> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use belfry_domain::action::{Action, Asked};
 use belfry_domain::delivery::{ByHand, Stop};
+use belfry_domain::device::DeviceApp;
 use belfry_domain::outcome::{Why, WhyCode};
 use belfry_domain::timeline::Timeline;
 use belfry_domain::{Delivery, Key, NotificationId, State, UnixMs};
@@ -80,6 +81,12 @@ struct StoredDelivery<'a> {
     timeline: Vec<Event<'a>>,
     #[n(27)]
     left_out: Option<u32>,
+    #[b(28)]
+    first_hash: Option<Hex<'a>>,
+    #[b(29)]
+    device_app: Option<&'a str>,
+    #[b(30)]
+    device_environment: Option<&'a str>,
 }
 
 #[derive(Encode, Decode)]
@@ -199,6 +206,9 @@ pub fn write_delivery(it: &Delivery) -> Vec<u8> {
         actions: Some(it.actions.iter().map(StoredAction::of).collect()).filter(|all: &Vec<_>| !all.is_empty()),
         timeline: it.timeline.entries.iter().map(Event::of).collect(),
         left_out: some(it.timeline.left_out),
+        first_hash: it.first_hash.as_deref().map(|hash| Hex(Cow::Borrowed(hash))),
+        device_app: it.device.as_ref().and_then(|device| device.app.as_deref()),
+        device_environment: it.device.as_ref().and_then(|device| device.environment.as_deref()),
     })
 }
 
@@ -235,6 +245,8 @@ pub fn read_delivery(body: &[u8], head: InHead) -> Result<Delivery> {
         content_hash: it.content_hash.0.into_owned(),
         address_mask: it.address_mask.to_owned(),
         address_hash: it.address_hash.0.into_owned(),
+        first_hash: it.first_hash.map(|hash| hash.0.into_owned()),
+        device: DeviceApp::said(it.device_app, it.device_environment),
         last: it.last.map(|why| why.read()),
         resolved: it.resolved.map(|hand| ByHand { by: hand.by.to_owned(), why: hand.why.to_owned() }),
         actions: it.actions.unwrap_or_default().into_iter().map(StoredAction::read).collect::<Result<_>>()?,

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use belfry_domain::action::{Action, Asked};
 use belfry_domain::delivery::{ByHand, DeferWhy, NewDelivery as Plan, ParkWhy, StateName, Stop};
+use belfry_domain::device::{DeviceApp, LeftOut, LeftOutWhy};
 use belfry_domain::notification::{Fingerprint, Notification, least_finished};
 use belfry_domain::outcome::{OutcomeKind, Why, WhyCode};
 use belfry_domain::timeline::{ClaimMark, Entry, Happened, Hop, ReceiptKind, Resolution, Timeline};
@@ -39,6 +40,8 @@ fn intent() -> NewNotification {
             parts: (0..).zip(parts).map(|(n, part)| (part.to_owned(), hex(n)[..8].to_owned())).collect(),
         },
         keep_content_ms: 259_200_000,
+        recipient: None,
+        left_out: Vec::new(),
     };
     let delivery = Delivery::new(Plan {
         notification: id,
@@ -54,6 +57,7 @@ fn intent() -> NewNotification {
         content_hash: hex(11),
         address_mask: "a…@example.com".into(),
         address_hash: hex(13)[..32].to_owned(),
+        device: None,
         via: Hop::Http,
     });
     let group = CollapseGroup { group: "g".into(), version: -3 };
@@ -62,6 +66,7 @@ fn intent() -> NewNotification {
         deliveries: vec![delivery],
         inputs: format!("{{\"to\":{{}},\"source\":\"{}\"}}", "words of a mail. ".repeat(20)),
         collapse_groups: vec![Some(group)],
+        recipient_hash: None,
     }
 }
 
@@ -81,6 +86,31 @@ fn what_is_written_reads_back() {
     assert_eq!((read.notification, read.inputs, read.repeats), (intent.notification, Some(intent.inputs), 0));
     let read = read_delivery(&delivery).unwrap();
     assert_eq!((read.delivery, read.collapse), (intent.deliveries[0].clone(), intent.collapse_groups[0].clone()));
+}
+
+#[test]
+fn whom_it_was_for_and_who_was_left_out_reads_back_and_costs_nobody_else_a_byte() {
+    let bare = intent();
+    let mut named = intent();
+    named.recipient_hash = Some("ab".repeat(16));
+    named.notification.recipient = Some("user-42".into());
+    let why = [LeftOutWhy::Dead, LeftOutWhy::Quarantined];
+    named.notification.left_out =
+        why.map(|why| LeftOut { device: "phone".into(), kind: ChannelKind::Apns, why, since: NOW }).into();
+    assert_eq!(read_notification(&values(&named).0).unwrap().notification, named.notification);
+    // A person's entry is one more of those that a record has.
+    let entries = |of: &NewNotification| NewValues::of(of).unwrap().entries;
+    assert_eq!(entries(&named).len(), entries(&bare).len() + 7);
+    let without: Vec<u8> = entries(&named).chunks(7).filter(|entry| entry[0] != b'p').flatten().copied().collect();
+    assert_eq!(without, entries(&bare));
+    let body = intent::write_notification(&bare.notification);
+    let last = [&[0x12, 0x1a][..], &259_200_000_u32.to_be_bytes()].concat();
+    assert!(body.ends_with(&last), "nothing follows what layouts before had");
+    // A reason that only a newer version knows.
+    let (mut value, _) = values(&named);
+    let at = value.windows(4).position(|part| part == b"dead").unwrap();
+    value[at..at + 4].copy_from_slice(b"lost");
+    assert_eq!(read_notification(&value).unwrap().notification.left_out, named.notification.left_out[1..]);
 }
 
 #[test]
@@ -141,7 +171,7 @@ fn a_spent_mark_and_a_claim_overrule_the_body() {
     assert_eq!(read, expected);
 }
 
-fn every_entry() -> [Happened; 12] {
+fn every_entry() -> [Happened; 13] {
     let claim = || ClaimMark { worker: "node-1".into(), fence: 7 };
     let why = || Why::said(WhyCode::TryLater, "450 later");
     [
@@ -158,6 +188,7 @@ fn every_entry() -> [Happened; 12] {
         Happened::StaleReport { claim: claim(), outcome: OutcomeKind::Accepted, why: Why::new(WhyCode::Ok) },
         Happened::Deferred { until: NOW, why: DeferWhy::Budget },
         Happened::LookedUp { found: true },
+        Happened::Readdressed,
         Happened::StopAsked { by: "key_1".into(), why: "a mistake".into() },
         Happened::Receipt { kind: ReceiptKind::Complained },
         Happened::Redriven { by: "key_1".into() },
@@ -189,6 +220,8 @@ fn everything() -> Vec<Delivery> {
         receipt_until: Some(NOW),
         provider_ref: Some("ref".into()),
         content_hash: "not hex".into(),
+        first_hash: Some("0f".repeat(16)),
+        device: DeviceApp::said(Some("com.example.app"), Some("sandbox")),
         last: Some(Why::said(WhyCode::TryLater, "450 later")),
         resolved: Some(ByHand { by: "key_1".into(), why: "seen".into() }),
         actions: asked.map(|asked| Action { key: base.id.0, asked }).into(),

@@ -1,8 +1,10 @@
-use belfry::ports::deliveries::{Owner, Query};
+use belfry::ports::deliveries::{Owner, Query, Written};
 use belfry_domain::delivery::StateName;
 use belfry_domain::{ChannelKind, NotificationId, State};
 
-use crate::contract::fixture::{acme, ask, ended, everything, id_of, intent, intent_of};
+use crate::contract::fixture::{
+    acme, ask, ended, everything, id_of, intent, intent_of, next, of_recipient, to_recipient,
+};
 use crate::contract::harness::Harness;
 use crate::contract::on_every_store;
 
@@ -10,6 +12,8 @@ on_every_store!(
     newest_first_page_by_page,
     all_filters_must_hold,
     an_address_finds_each_record_once,
+    a_recipient_finds_what_named_them,
+    an_address_finds_what_was_accepted_with_it_wherever_it_went,
     states_are_the_notifications_own,
     nobody_finds_anothers,
     a_page_never_exceeds_its_limit_and_paging_ends,
@@ -91,6 +95,46 @@ async fn an_address_finds_each_record_once(h: Harness) {
     assert_eq!(all(&h, Query { limit: 1, ..query.clone() }).await, [id_of("b"), id_of("a")]);
     let absent = Query { address_hash: Some("absent".into()), ..query };
     assert_eq!(all(&h, absent).await, []);
+}
+
+async fn a_recipient_finds_what_named_them(h: Harness) {
+    for (n, name) in ["user-42", "user-42", "user-7", "user-42"].into_iter().enumerate() {
+        // Several deliveries are one record.
+        let mut intent = to_recipient(intent_of(&h, &format!("k{n}"), "acme", 2), name);
+        intent.notification.class = if n == 1 { "digest".into() } else { "receipt".into() };
+        h.create(intent).await;
+        // In between are those that name nobody.
+        h.create(intent_of(&h, &format!("other{n}"), "acme", 1)).await;
+    }
+    let [k0, k1, k2, k3] = ["k0", "k1", "k2", "k3"].map(id_of);
+    assert_eq!(all(&h, of_recipient("user-42")).await, [k3, k1, k0]);
+    // Found by the same hash, and another one.
+    assert_eq!(all(&h, of_recipient("user-7")).await, [k2]);
+    assert_eq!(all(&h, of_recipient("user-9")).await, []);
+    assert_eq!(all(&h, of_recipient("nobody")).await, []);
+    assert_eq!(all(&h, Query { limit: 1, ..of_recipient("user-42") }).await, [k3, k1, k0]);
+    assert_eq!(all(&h, Query { class: Some("receipt".into()), ..of_recipient("user-42") }).await, [k3, k0]);
+    let address_hash = Some(format!("{:064x}", 2));
+    assert_eq!(all(&h, Query { address_hash, ..of_recipient("user-42") }).await, [k3, k1, k0]);
+    let page = h.store.search(Query { limit: 2, ..of_recipient("user-42") }).await.unwrap();
+    assert_eq!(page.records[0].notification.recipient.as_deref(), Some("user-42"));
+    assert_eq!(all(&h, Query { after: page.next, ..of_recipient("user-42") }).await, [k0]);
+    let owner = Owner { environment: "test".into(), ..acme() };
+    assert_eq!(all(&h, Query { owner, ..of_recipient("user-42") }).await, []);
+}
+
+async fn an_address_finds_what_was_accepted_with_it_wherever_it_went(h: Harness) {
+    let first = format!("{:064x}", 1);
+    h.create(intent(&h, "k")).await;
+    let claim = h.claims(ask(1, 1)).await.claims.remove(0);
+    let mut moved = next(&claim.delivery, claim.delivery.state);
+    moved.first_hash = Some(std::mem::replace(&mut moved.address_hash, "ab".repeat(32)));
+    assert_eq!(h.settle(&claim, &moved).await, Written::Done);
+    assert_eq!(h.stored(&moved).await, moved);
+    let by = |hash: &str| Query { address_hash: Some(hash.into()), ..everything(acme()) };
+    assert_eq!(all(&h, by(&first)).await, [id_of("k")]);
+    // No index has the later one: what finds it is its first, or the recipient.
+    assert_eq!(all(&h, by(&moved.address_hash)).await, []);
 }
 
 async fn states_are_the_notifications_own(h: Harness) {
