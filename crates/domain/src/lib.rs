@@ -16,6 +16,7 @@ pub mod lane;
 pub mod notification;
 pub mod outcome;
 pub mod pace;
+pub mod quiet;
 pub mod retry;
 pub mod share;
 pub mod step;

@@ -13,6 +13,7 @@ mod fixtures;
 mod golden;
 mod held_back;
 mod properties;
+mod quiet;
 mod reasons;
 mod receipts;
 mod table;
