@@ -8,6 +8,7 @@
 )]
 
 mod actions;
+mod caps;
 mod diagram;
 mod fixtures;
 mod golden;
