@@ -112,14 +112,17 @@ impl Cap {
         let counted = any_or(&self.classes, Some(subject.class))
             && any_or(&self.templates, subject.template)
             && (self.channels.is_empty() || self.channels.contains(&subject.channel));
+        if !counted {
+            return None;
+        }
         let (kind, of) = match self.per {
-            _ if !counted => return None,
             Per::Recipient => match subject.recipient {
                 Some(recipient) => ("recipient", recipient),
                 None => ("address", subject.address_hash),
             },
             Per::Address => ("address", subject.address_hash),
             Per::Scope => ("scope", subject.scope?),
+            // The plus sign and the digits.
             Per::Prefix { digits } => ("prefix", subject.number?.get(..=usize::from(digits))?),
         };
         let parts = [subject.tenant, subject.environment, &self.name, kind, of].map(str::as_bytes);
