@@ -210,6 +210,8 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("admitted: expired".into(), Event::Admitted(Verdict::Expire)),
         ("admitted: cancelled".into(), Event::Admitted(Verdict::Stop(cancel()))),
         ("admitted: superseded".into(), Event::Admitted(Verdict::Stop(Stop::Supersede { by_version: 3 }))),
+        ("admitted: suppressed".into(), Event::Admitted(Verdict::Suppress(Why::new(WhyCode::Unsubscribed)))),
+        ("admitted: on hold".into(), Event::Admitted(Verdict::Hold { until: soon(), why: DeferWhy::QuietHours })),
         ("held by the budget".into(), held(DeferWhy::Budget)),
         ("held by the circuit".into(), held(DeferWhy::Breaker)),
         ("released".into(), Event::Released),
@@ -249,5 +251,9 @@ pub(crate) fn events() -> Vec<(String, Event)> {
 }
 
 fn held(why: DeferWhy) -> Event {
-    Event::Held { until: NOW.plus(Duration::from_secs(5)), why }
+    Event::Held { until: soon(), why }
+}
+
+fn soon() -> UnixMs {
+    NOW.plus(Duration::from_secs(5))
 }

@@ -8,6 +8,7 @@
 )]
 
 mod actions;
+mod admission;
 mod caps;
 mod diagram;
 mod fixtures;
