@@ -10,12 +10,12 @@
 //! [`Ledger`] is the model that every store follows. How a store keeps one, so that each verb is short:
 //!
 //! - Redis: one sorted set for each cap key, alone on its slot; members are reservations (12 bytes), scores
-//!   their latest moments. *Take* is one script that reads the server's `TIME`. A member that is there is
-//!   raised (`ZADD XX GT`): a repeat. Otherwise `ZCOUNT` of what still counts decides. Below the limit: `ZADD`,
-//!   and an expiry at the highest score plus the window. At it: the answer is `ZREVRANGE` at rank `limit - 1`,
-//!   a count of what has ended, and the first score that lies ahead. Each take removes at most 128 members
-//!   that count no more, by rank: more than it adds, so a key holds little more than its limit. *Count* is
-//!   `ZADD XX LT` with the server's time, *give back* is `ZREM`.
+//!   their latest moments. *Take* is one script that reads the server's `TIME`. A member that is there and
+//!   still counts is raised (`ZADD XX GT`): a repeat. Otherwise `ZCOUNT` of what still counts decides. Below the
+//!   limit: `ZADD`, and an expiry at the highest score plus the window. At it: the answer is `ZREVRANGE` at rank
+//!   `limit - 1`, a count of what has ended, and the first score that lies ahead. Each take removes at most 128
+//!   members that count no more, by rank: more than it adds, so a key holds little more than its limit.
+//!   *Count* is `ZADD XX LT` with the server's time, *give back* is `ZREM`.
 //! - SQLite: rows of (cap key, reservation, latest moment), unique by the first two, indexed by the first and
 //!   last. All takes of a call are one transaction: where one refuses, none is written.
 //!
@@ -207,11 +207,11 @@ impl Ledger {
     /// [`Full`].
     pub fn take(&mut self, now: UnixMs, cap: &Cap, reservation: Key, longest: Duration) -> Result<(), Full> {
         let ends_by = now.plus(longest);
+        self.latest.retain(|_, latest| latest.plus(cap.window) > now);
         if let Some(latest) = self.latest.get_mut(&reservation) {
             *latest = ends_by.max(*latest);
             return Ok(());
         }
-        self.latest.retain(|_, latest| latest.plus(cap.window) > now);
         let limit = usize::try_from(cap.limit).unwrap_or(usize::MAX);
         if self.latest.len() < limit {
             self.latest.insert(reservation, ends_by);
