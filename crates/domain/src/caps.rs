@@ -25,7 +25,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::class::Contradiction;
+use crate::class::{Class, Contradiction};
 use crate::delivery::Delivery;
 use crate::key::{Key, KeyKind, child_key};
 use crate::lane::{ChannelKind, named_enum};
@@ -177,8 +177,8 @@ impl Fate {
     /// Of a claim that lapsed, by the record from before that is noted. At least once nobody knows whether
     /// the call was made; at most once it was not unless it was spent.
     #[must_use]
-    pub const fn of_lapsed(delivery: &Delivery, at_most_once: bool) -> Self {
-        if at_most_once && !delivery.spent { Self::GivenBack } else { Self::Counts }
+    pub fn of_lapsed(delivery: &Delivery, class: &Class) -> Self {
+        if class.at_most_once() && !delivery.spent { Self::GivenBack } else { Self::Counts }
     }
 }
 

@@ -95,11 +95,12 @@ fn what_may_have_reached_somebody_counts() {
     for (name, outcome) in outcomes() {
         assert_eq!(Fate::of(&outcome) == Fate::Counts, counting(name), "{name}");
     }
-    let mut delivery = fresh(&class(Order::RecordThenSend));
-    assert_eq!(Fate::of_lapsed(&delivery, true), Fate::GivenBack);
-    assert_eq!(Fate::of_lapsed(&delivery, false), Fate::Counts);
+    let (once, at_least) = (class(Order::RecordThenSend), class(Order::SendThenRecord));
+    let mut delivery = fresh(&once);
+    assert_eq!(Fate::of_lapsed(&delivery, &once), Fate::GivenBack);
+    assert_eq!(Fate::of_lapsed(&delivery, &at_least), Fate::Counts);
     delivery.spent = true;
-    assert_eq!(Fate::of_lapsed(&delivery, true), Fate::Counts);
+    assert_eq!(Fate::of_lapsed(&delivery, &once), Fate::Counts);
 }
 
 #[test]
