@@ -1,6 +1,18 @@
-//! What is decided before every call, on what was read after the claim.
+//! What is decided at accept, and before every call on what was read after the claim. In this order, so that
+//! the reason told is the same wherever several hold: expiry, cancellation, a newer version, suppression,
+//! preferences, a pause, quiet hours; then the provider's pace; then caps, whose takes are the last thing
+//! before the call (at most once: before *spent*).
 
-use crate::delivery::{Delivery, Stop};
+use std::time::Duration;
+
+use crate::caps::{Cap, Full, Then};
+use crate::delivery::{DeferWhy, Delivery, Stop};
+use crate::outcome::{Why, WhyCode};
+use crate::pause::{self, Pause};
+use crate::preferences::{Preferences, Switches};
+use crate::quiet::QuietHours;
+use crate::subject::Subject;
+use crate::suppression::{self, Suppression};
 use crate::time::UnixMs;
 
 /// Whether the call may be made now.
@@ -9,6 +21,77 @@ pub enum Verdict {
     Call,
     Expire,
     Stop(Stop),
+    /// It ends here.
+    Suppress(Why),
+    /// To be asked again at `until`.
+    Hold {
+        until: UnixMs,
+        why: DeferWhy,
+    },
+}
+
+/// A class's own rules of admission.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// None for what wakes people on purpose: login codes, security alerts.
+    pub quiet_hours: Option<QuietHours>,
+    /// What a recipient gets who said nothing.
+    pub defaults: Switches,
+    /// Only a forced pause holds it.
+    pub pause_exempt: bool,
+}
+
+/// What was read for a call. Of a class that is no longer configured nothing of this is decided: its rules
+/// are not known, and it waits.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub subject: Subject<'a>,
+    pub rules: &'a Rules,
+    /// Those of the address and those of the recipient.
+    pub suppressions: &'a [Suppression],
+    pub preferences: &'a Preferences,
+    /// The recipient's, by its IANA name.
+    pub time_zone: Option<&'a str>,
+    pub pauses: &'a [Pause],
+}
+
+impl Known<'_> {
+    /// Why nothing of the kind may go there; all that is decided at accept as well.
+    #[must_use]
+    pub fn blocked(&self, now: UnixMs) -> Option<Why> {
+        if let Some(kind) = suppression::blocking(self.suppressions, &self.subject, now) {
+            return Some(Why::new(kind.code()));
+        }
+        let wanted = self.preferences.allow(&self.subject, &self.rules.defaults);
+        (!wanted).then(|| Why::new(WhyCode::TurnedOff))
+    }
+
+    fn held(&self, now: UnixMs) -> Option<Verdict> {
+        let hold = |until, why| Some(Verdict::Hold { until, why });
+        if let Some(until) = pause::held_until(self.pauses, &self.subject, self.rules.pause_exempt, now) {
+            return hold(until, DeferWhy::Paused);
+        }
+        let open_at = self.rules.quiet_hours.as_ref().map_or(now, |quiet| quiet.open_at(now, self.time_zone));
+        if open_at > now { hold(open_at, DeferWhy::QuietHours) } else { None }
+    }
+}
+
+/// All but pace and caps. `versions` as in [`admit`]: the delivery's own and the newest.
+#[must_use]
+pub fn decide(
+    delivery: &Delivery,
+    (own_version, newest_version): (Option<i64>, Option<i64>),
+    known: &Known,
+    now: UnixMs,
+) -> Verdict {
+    match admit(delivery, own_version, newest_version, now) {
+        Verdict::Call => {}
+        ended => return ended,
+    }
+    if let Some(why) = known.blocked(now) {
+        return Verdict::Suppress(why);
+    }
+    known.held(now).unwrap_or(Verdict::Call)
 }
 
 /// Expiry first, then cancellation, then a newer version.
@@ -29,5 +112,24 @@ pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Opti
             Verdict::Stop(Stop::Supersede { by_version: newest })
         }
         _ => Verdict::Call,
+    }
+}
+
+/// What is suppressed only if calls under way reach somebody is looked at again after this at the latest.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// What a full cap means for a delivery.
+///
+/// Nothing is suppressed because of calls that may still come to nothing. Nor is a delivery whose earlier
+/// call may have arrived, and counts for that: it waits for room, so that it is cleared up or visibly expires.
+#[must_use]
+pub fn refused(delivery: &Delivery, cap: &Cap, full: Full, now: UnixMs) -> Verdict {
+    let hold = |until| Verdict::Hold { until, why: DeferWhy::Cap };
+    match (cap.then, full.open_until) {
+        (Then::Suppress, Some(open_until)) => hold(open_until.min(now.plus(LOOK_AGAIN))),
+        (Then::Suppress, None) if !delivery.this_send_may_have_arrived() => {
+            Verdict::Suppress(Why::said(WhyCode::CapReached, &cap.name))
+        }
+        (Then::Defer | Then::Suppress, _) => hold(full.until),
     }
 }

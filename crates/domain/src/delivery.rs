@@ -26,6 +26,12 @@ named_enum!(
         Breaker = "breaker",
         /// Its class or provider is no longer in the configuration.
         Unconfigured = "unconfigured",
+        /// A cap is full.
+        Cap = "cap",
+        /// The recipient's quiet hours.
+        QuietHours = "quiet_hours",
+        /// An operator paused it.
+        Paused = "paused",
     }
 );
 

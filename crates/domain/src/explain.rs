@@ -113,6 +113,9 @@ impl Delivery {
                 format!("Waiting until the provider's settings are mended: {}.", self.last_words(""))
             }
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
+            DeferWhy::Cap => "Waiting because as many as a limit allows have been sent.".into(),
+            DeferWhy::QuietHours => "Waiting for the end of the recipient's quiet hours.".into(),
+            DeferWhy::Paused => "Waiting because messages like this are paused here.".into(),
             DeferWhy::Unconfigured if self.lane.provider == UNSERVED => {
                 "Waiting because no provider is configured for the app or environment of the device.".into()
             }
@@ -235,6 +238,8 @@ impl Delivery {
     /// for what it simulates.
     fn last_words(&self, otherwise: &str) -> String {
         match &self.last {
+            // What is named is ours.
+            Some(why) if why.code == WhyCode::CapReached => why.words(),
             Some(Why { answer: Some(simulated), .. }) if self.in_outbox() => without_stop(simulated).to_owned(),
             Some(why) => why.words(),
             None => otherwise.into(),
@@ -268,6 +273,11 @@ fn without_stop(text: &str) -> &str {
 }
 
 impl Why {
+    fn limit_reached(&self) -> String {
+        let named = self.answer.as_ref().map(|cap| format!(" \"{cap}\"")).unwrap_or_default();
+        format!("as many as the limit{named} allows had been sent")
+    }
+
     /// A clause that fits after "because".
     #[must_use]
     pub fn words(&self) -> String {
@@ -308,6 +318,13 @@ impl Why {
                 "the provider did not take the device's token earlier, and it has not registered since"
             }
             WhyCode::DeviceMoved => "the device is registered for another app or platform now",
+            WhyCode::BouncedBefore => "an earlier message to the address bounced for good",
+            WhyCode::SenderStopped => "the recipient told this sender to stop",
+            WhyCode::BlockedByHand => "the address or its recipient was blocked by hand",
+            WhyCode::Complained => "the recipient complained of an earlier message",
+            WhyCode::Unsubscribed => "the recipient unsubscribed from messages like this",
+            WhyCode::TurnedOff => "the recipient turned off messages like this on this channel",
+            WhyCode::CapReached => return self.limit_reached(),
         }
         .into()
     }

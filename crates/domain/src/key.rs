@@ -26,6 +26,10 @@ pub enum KeyKind {
     Template,
     /// What collapses with what on a device: tenant, environment, the caller's collapse key.
     Collapse,
+    /// A cap's ledger: tenant, environment, cap, of what kind and of which it counts.
+    Cap,
+    /// One call's place in such ledgers: delivery, send number, fence.
+    Take,
 }
 
 impl KeyKind {
@@ -41,6 +45,8 @@ impl KeyKind {
             Self::Action => "action",
             Self::Template => "template",
             Self::Collapse => "collapse",
+            Self::Cap => "cap",
+            Self::Take => "take",
         }
     }
 }

@@ -80,6 +80,20 @@ named_enum!(
         DeviceQuarantined = "device_quarantined",
         /// The device belongs to another app or platform now.
         DeviceMoved = "device_moved",
+        /// The address is suppressed: an earlier message bounced for good.
+        BouncedBefore = "bounced_before",
+        /// The recipient told this sender to stop.
+        SenderStopped = "sender_stopped",
+        /// An operator suppressed it.
+        BlockedByHand = "blocked_by_hand",
+        /// The recipient called an earlier message spam.
+        Complained = "complained",
+        /// The recipient unsubscribed.
+        Unsubscribed = "unsubscribed",
+        /// The recipient turned the category off on the channel.
+        TurnedOff = "turned_off",
+        /// A cap is reached that suppresses.
+        CapReached = "cap_reached",
     }
 );
 

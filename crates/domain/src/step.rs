@@ -245,7 +245,11 @@ impl Draft<'_> {
     }
 
     fn admitted(&mut self, verdict: Verdict) -> Result<(), Rejected> {
-        self.sending()?;
+        // What nothing may be sent of ends at accept, before any claim of it.
+        let ends_waiting = matches!(verdict, Verdict::Suppress(_)) && self.next.state.waiting();
+        if !ends_waiting {
+            self.sending()?;
+        }
         match verdict {
             Verdict::Call => return Err(Rejected::Repeat),
             Verdict::Expire => self.end(State::Expired),
@@ -253,8 +257,18 @@ impl Draft<'_> {
                 self.next.stop = Some(stop.clone());
                 self.stop(&stop);
             }
+            Verdict::Suppress(why) => self.suppress(why),
+            Verdict::Hold { until, why } => self.put_off(until, why),
         }
         Ok(())
+    }
+
+    /// Suppressed, unless somebody asked meanwhile that it end: that is the earlier reason.
+    fn suppress(&mut self, why: Why) {
+        if !self.stopped_meanwhile() {
+            self.next.last = Some(why);
+            self.end(State::Suppressed);
+        }
     }
 
     fn released(&mut self) -> Result<(), Rejected> {

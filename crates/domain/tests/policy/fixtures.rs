@@ -1,5 +1,6 @@
 //! A delivery in every state, and one of every event.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry_domain::admission::Verdict;
@@ -7,11 +8,12 @@ use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::{DeferWhy, NewDelivery, ParkWhy, State, Stop};
 use belfry_domain::device::Undeliverable;
 use belfry_domain::key::KeyKind;
+use belfry_domain::notification::Fingerprint;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
 use belfry_domain::timeline::{ClaimMark, Hop, ReceiptKind, Resolution};
 use belfry_domain::{
-    Action, Asked, ChannelKind, Class, Delivery, Env, Event, Lane, NotificationId, Order, Outcome, Priority, UnixMs,
-    Why, WhyCode, child_key,
+    Action, Asked, ChannelKind, Class, Delivery, Env, Event, Lane, Notification, NotificationId, Order, Outcome,
+    Priority, UnixMs, Why, WhyCode, child_key,
 };
 
 pub(crate) const ACCEPTED_AT: UnixMs = UnixMs(1_700_000_000_000);
@@ -58,6 +60,31 @@ pub(crate) fn fresh(class: &Class) -> Delivery {
         device: None,
         via: Hop::Http,
     })
+}
+
+pub(crate) fn notification(class: &Class) -> Notification {
+    Notification {
+        id: NotificationId::http("default", "live", "main", "order-42/shipped"),
+        tenant: "default".into(),
+        environment: "live".into(),
+        class: class.name.clone(),
+        created_at: ACCEPTED_AT,
+        remembered_until: ACCEPTED_AT.plus(class.window),
+        via: Hop::Http,
+        template: None,
+        scope: None,
+        reference: None,
+        group: None,
+        recipient: None,
+        left_out: Vec::new(),
+        collapse: None,
+        send_at: None,
+        expires_at: ACCEPTED_AT.plus(class.expiry),
+        traceparent: None,
+        metadata: None,
+        fingerprint: Fingerprint { whole: "0c".repeat(32), parts: BTreeMap::new() },
+        keep_content_ms: 0,
+    }
 }
 
 pub(crate) const fn env(receipts: bool) -> Env {
@@ -186,6 +213,8 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("admitted: expired".into(), Event::Admitted(Verdict::Expire)),
         ("admitted: cancelled".into(), Event::Admitted(Verdict::Stop(cancel()))),
         ("admitted: superseded".into(), Event::Admitted(Verdict::Stop(Stop::Supersede { by_version: 3 }))),
+        ("admitted: suppressed".into(), Event::Admitted(Verdict::Suppress(Why::new(WhyCode::Unsubscribed)))),
+        ("admitted: on hold".into(), Event::Admitted(Verdict::Hold { until: soon(), why: DeferWhy::QuietHours })),
         ("held by the budget".into(), held(DeferWhy::Budget)),
         ("held by the circuit".into(), held(DeferWhy::Breaker)),
         ("released".into(), Event::Released),
@@ -226,5 +255,9 @@ pub(crate) fn events() -> Vec<(String, Event)> {
 }
 
 fn held(why: DeferWhy) -> Event {
-    Event::Held { until: NOW.plus(Duration::from_secs(5)), why }
+    Event::Held { until: soon(), why }
+}
+
+fn soon() -> UnixMs {
+    NOW.plus(Duration::from_secs(5))
 }

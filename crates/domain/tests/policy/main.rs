@@ -8,12 +8,15 @@
 )]
 
 mod actions;
+mod admission;
+mod caps;
 mod diagram;
 mod fixtures;
 mod golden;
 mod held_back;
 mod properties;
 mod readdressed;
+mod quiet;
 mod reasons;
 mod receipts;
 mod table;

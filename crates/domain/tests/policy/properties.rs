@@ -19,6 +19,7 @@ enum Move {
     Call(usize),
     LookUp(u8),
     Hold,
+    Suppress,
     Release,
     Uncallable,
     Lapse,
@@ -38,6 +39,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         12 => (0..outcomes().len()).prop_map(Move::Call),
         2 => (0u8..3).prop_map(Move::LookUp),
         1 => Just(Move::Hold),
+        1 => Just(Move::Suppress),
         1 => Just(Move::Release),
         1 => Just(Move::Uncallable),
         4 => Just(Move::Lapse),
@@ -108,6 +110,10 @@ impl World {
             Move::Hold => {
                 let until = self.now.plus(Duration::from_secs(86_400));
                 self.step(Event::Held { until, why: DeferWhy::Breaker });
+            }
+            Move::Suppress => {
+                let why = Why::new(WhyCode::Unsubscribed);
+                self.step(Event::Admitted(Verdict::Suppress(why)));
             }
             Move::Release => self.step(Event::Released),
             Move::Uncallable => self.step(Event::Uncallable(Why::new(WhyCode::RenderFailed))),

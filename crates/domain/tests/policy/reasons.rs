@@ -11,6 +11,7 @@ use belfry_domain::delivery::{DeferWhy, State, Stop};
 use belfry_domain::device::Undeliverable;
 use belfry_domain::lane::OUTBOX;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
+use belfry_domain::suppression::SuppressionKind;
 use belfry_domain::timeline::{ReceiptKind, Resolution};
 use belfry_domain::{Asked, Class, Delivery, Env, Event, Lane, Order, Outcome, Why, WhyCode, step};
 
@@ -51,6 +52,12 @@ fn outcomes() -> Vec<Outcome> {
     all
 }
 
+/// Every reason for which admission ends something.
+fn suppressed() -> impl Iterator<Item = Why> {
+    let kinds = SuppressionKind::ALL.iter().map(|kind| Why::new(kind.code()));
+    kinds.chain([Why::new(WhyCode::TurnedOff), Why::said(WhyCode::CapReached, "receipts_per_order")])
+}
+
 fn events(depth: usize) -> Vec<Event> {
     let mut all: Vec<Event> =
         outcomes().into_iter().map(|outcome| Event::Called { claim: mark(1), outcome, took: Duration::ZERO }).collect();
@@ -58,6 +65,11 @@ fn events(depth: usize) -> Vec<Event> {
         [DeferWhy::Budget, DeferWhy::Breaker, DeferWhy::Unconfigured].map(|why| Event::Held { until: NOW, why }),
     );
     all.push(Event::Undeliverable(Undeliverable::Dead));
+    all.extend(
+        [DeferWhy::Cap, DeferWhy::QuietHours, DeferWhy::Paused]
+            .map(|why| Event::Admitted(Verdict::Hold { until: NOW, why })),
+    );
+    all.extend(suppressed().map(|why| Event::Admitted(Verdict::Suppress(why))));
     all.extend([ReceiptKind::Delivered, ReceiptKind::Bounced].map(Event::Receipt));
     all.extend([Looked::Found { provider_ref: None }, Looked::NotYet, Looked::Absent].map(Event::LookedUp));
     all.extend([

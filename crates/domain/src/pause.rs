@@ -1,0 +1,74 @@
+//! Pauses: an operator's word that something waits.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lane::ChannelKind;
+use crate::subject::Subject;
+use crate::time::UnixMs;
+
+/// What is paused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "what", content = "name", rename_all = "snake_case")]
+pub enum Paused {
+    All,
+    Channel(ChannelKind),
+    Provider(String),
+    Class(String),
+    Template(String),
+    Group(String),
+}
+
+/// One pause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    #[serde(flatten)]
+    pub paused: Paused,
+    /// Of this tenant only: with [`Paused::All`] everything of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    pub since: UnixMs,
+    /// Over from then on; absent: until it is lifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMs>,
+    /// Holds what other pauses let through: login codes, security alerts.
+    #[serde(default)]
+    pub forced: bool,
+}
+
+impl Pause {
+    /// Waits behind a pause without an end grow up to this.
+    pub const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+    const SHORTEST_WAIT: Duration = Duration::from_secs(5);
+
+    /// `exempt`: its class is one that only a forced pause holds.
+    #[must_use]
+    pub fn holds(&self, subject: &Subject, exempt: bool, now: UnixMs) -> bool {
+        let covers = match &self.paused {
+            Paused::All => true,
+            Paused::Channel(channel) => *channel == subject.channel,
+            Paused::Provider(provider) => provider == subject.provider,
+            Paused::Class(class) => class == subject.class,
+            Paused::Template(template) => subject.template == Some(template),
+            Paused::Group(group) => subject.group == Some(group),
+        };
+        covers
+            && (self.forced || !exempt)
+            && self.tenant.as_deref().is_none_or(|tenant| tenant == subject.tenant)
+            && self.until.is_none_or(|until| now < until)
+    }
+
+    /// When what it holds asks again: at its end, or once it has lasted twice as long. Then what was held for
+    /// a moment goes on at once, and what is held for days costs few looks.
+    fn ask_at(&self, now: UnixMs) -> UnixMs {
+        let lasted = now.since(self.since).clamp(Self::SHORTEST_WAIT, Self::LONGEST_WAIT);
+        self.until.unwrap_or_else(|| now.plus(lasted))
+    }
+}
+
+/// Until when `pauses` hold it; none: they do not.
+#[must_use]
+pub fn held_until(pauses: &[Pause], subject: &Subject, exempt: bool, now: UnixMs) -> Option<UnixMs> {
+    pauses.iter().filter(|pause| pause.holds(subject, exempt, now)).map(|pause| pause.ask_at(now)).max()
+}

@@ -1,0 +1,127 @@
+//! Quiet hours: between two times of the recipient's own day nothing goes out.
+//!
+//! An hour is quiet where the recipient's clock shows one. So where clocks jump over the end of the quiet
+//! hours, they end with the jump; where clocks are put back into them, they are quiet once more; and a day
+//! that is left out altogether ends nothing early. Zones are the copy of the IANA database in this crate,
+//! never the machine's: all nodes decide alike.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+use crate::time::UnixMs;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+/// A zone of the IANA database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone(TimeZone);
+
+/// The text names no zone of the IANA database that is in this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoZone;
+
+impl fmt::Display for NoZone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("not an IANA time zone such as Europe/Stockholm")
+    }
+}
+
+impl std::error::Error for NoZone {}
+
+impl FromStr for Zone {
+    type Err = NoZone;
+
+    /// Upper and lower case are the same.
+    fn from_str(name: &str) -> Result<Self, NoZone> {
+        match TimeZoneDatabase::bundled().get(name) {
+            // "Etc/Unknown" is what some devices send who do not know theirs.
+            Ok(zone) if !zone.is_unknown() => Ok(Self(zone)),
+            _ => Err(NoZone),
+        }
+    }
+}
+
+impl Zone {
+    /// What the zone's clocks add to UTC at `at` in milliseconds, and when that next changes.
+    fn stretch(&self, at: UnixMs) -> Option<(i64, Option<UnixMs>)> {
+        let at = Timestamp::from_millisecond(at.0).ok()?;
+        let change = self.0.following(at).next().map(|change| UnixMs(change.timestamp().as_millisecond()));
+        Some((i64::from(self.0.to_offset(at).seconds()) * 1_000, change))
+    }
+}
+
+/// Quiet from one local time up to another, which is no longer quiet; past midnight where the second is
+/// the earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuietHours {
+    /// Milliseconds into the local day.
+    from: i64,
+    to: i64,
+    fallback: Zone,
+}
+
+/// Why texts make no quiet hours; of which key, and what would be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoQuietHours {
+    pub key: &'static str,
+    pub problem: &'static str,
+}
+
+impl QuietHours {
+    /// `from` and `to` as in `22:00`. `fallback`: the zone of recipients whose own is missing or not known.
+    ///
+    /// # Errors
+    /// [`NoQuietHours`].
+    pub fn new(from: &str, to: &str, fallback: &str) -> Result<Self, NoQuietHours> {
+        let no = |key, problem| NoQuietHours { key, problem };
+        let time = |key, text| time_of_day(text).ok_or(no(key, "must be a time from 00:00 to 23:59"));
+        let (from, to) = (time("from", from)?, time("to", to)?);
+        if from == to {
+            return Err(no("to", "must differ from from: it would be quiet always or never"));
+        }
+        let fallback =
+            fallback.parse().map_err(|NoZone| no("zone", "must be an IANA time zone such as Europe/Stockholm"))?;
+        Ok(Self { from, to, fallback })
+    }
+
+    /// When something may go out to a recipient in the zone named `zone`: `now`, or the first moment after
+    /// it that is not quiet there.
+    #[must_use]
+    pub fn open_at(&self, now: UnixMs, zone: Option<&str>) -> UnixMs {
+        let own = zone.and_then(|name| name.parse().ok());
+        let zone = own.as_ref().unwrap_or(&self.fallback);
+        let mut at = now;
+        // Past the year 9999 there are no zones and no quiet hours.
+        while let Some((offset, change)) = zone.stretch(at) {
+            let left = self.left((at.0 + offset).rem_euclid(DAY));
+            let end = UnixMs(at.0 + left);
+            match change {
+                // What clocks show from then on is told by another offset.
+                Some(change) if left > 0 && change <= end => at = change,
+                _ => return end,
+            }
+        }
+        at
+    }
+
+    /// How much of the quiet hours is left at a time of day; 0 where it is not quiet.
+    fn left(&self, time: i64) -> i64 {
+        let length = (self.to - self.from).rem_euclid(DAY);
+        let passed = (time - self.from).rem_euclid(DAY);
+        (length - passed).max(0)
+    }
+}
+
+/// `HH:MM` as milliseconds into the day.
+fn time_of_day(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let two = |digits: &str| {
+        (digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse::<i64>().ok())?
+    };
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * MINUTE)
+}

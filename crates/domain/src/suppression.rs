@@ -1,0 +1,87 @@
+//! Suppressions: words that nothing of a kind may go to somebody any more, and what each of them holds back.
+//!
+//! One entry is about one address, or about one recipient; a store finds both kinds for a call. So a report
+//! that names one of a mail's three recipients makes one entry.
+
+use serde::{Deserialize, Serialize};
+
+use crate::lane::{ChannelKind, named_enum};
+use crate::outcome::WhyCode;
+use crate::subject::Subject;
+use crate::time::UnixMs;
+
+named_enum!(
+    /// Whose word it is. The earlier is the better reason, where several say the same.
+    SuppressionKind {
+        /// The provider's: there is no such mailbox or number.
+        HardBounce = "hard_bounce",
+        /// The recipient's, to one sender (STOP): its provider refuses whatever is sent from there.
+        Stop = "stop",
+        /// An operator's.
+        Manual = "manual",
+        /// The recipient's, to the mailbox provider: it is spam.
+        Complaint = "complaint",
+        /// The recipient's, by a link or a setting.
+        Unsubscribe = "unsubscribe",
+    }
+);
+
+impl SuppressionKind {
+    /// Whether it holds back what cannot be turned off, such as a login code: nobody's dislike of other
+    /// messages locks them out.
+    #[must_use]
+    pub const fn blocks_required(self) -> bool {
+        match self {
+            Self::HardBounce | Self::Stop | Self::Manual => true,
+            Self::Complaint | Self::Unsubscribe => false,
+        }
+    }
+
+    /// As the delivery's reason.
+    #[must_use]
+    pub const fn code(self) -> WhyCode {
+        match self {
+            Self::HardBounce => WhyCode::BouncedBefore,
+            Self::Stop => WhyCode::SenderStopped,
+            Self::Manual => WhyCode::BlockedByHand,
+            Self::Complaint => WhyCode::Complained,
+            Self::Unsubscribe => WhyCode::Unsubscribed,
+        }
+    }
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suppression {
+    pub kind: SuppressionKind,
+    /// Only messages of this category, a class; absent: of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Only on this channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelKind>,
+    /// Only from this sender, as in [`Subject::sender`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    pub since: UnixMs,
+    /// No longer from then on; absent: until it is lifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixMs>,
+}
+
+impl Suppression {
+    #[must_use]
+    pub fn blocks(&self, subject: &Subject, now: UnixMs) -> bool {
+        let covers = self.until.is_none_or(|until| now < until)
+            && self.category.as_deref().is_none_or(|category| category == subject.class)
+            && self.channel.is_none_or(|channel| channel == subject.channel)
+            && self.sender.as_deref().is_none_or(|sender| subject.sender == Some(sender));
+        covers && (self.kind.blocks_required() || !subject.required)
+    }
+}
+
+/// The best reason among all entries for an address and its recipient, whatever their order; none: it may go.
+#[must_use]
+pub fn blocking(entries: &[Suppression], subject: &Subject, now: UnixMs) -> Option<SuppressionKind> {
+    entries.iter().filter(|entry| entry.blocks(subject, now)).map(|entry| entry.kind).min()
+}
