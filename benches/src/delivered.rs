@@ -84,6 +84,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn policy(classes: Vec<Class>, channel: Arc<dyn Channel>, concurrency: u16) -> Policy {
     let provider = Provider { channel, concurrency, pace: None };
     Policy {
+        rules: BTreeMap::new(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         providers: BTreeMap::from([(PROVIDER.to_owned(), provider.clone()), (OUTBOX.to_owned(), provider)]),
         routes: [ChannelKind::Email, ChannelKind::Webhook, ChannelKind::Apns]

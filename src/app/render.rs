@@ -82,6 +82,10 @@ impl Render for Templates {
         Some(StoredSlot { device, app, environment })
     }
 
+    fn time_zone(&self, inputs: &str) -> Option<String> {
+        serde_json::from_str::<Inputs>(inputs).ok()?.time_zone
+    }
+
     fn named_device(&self, inputs: &str, slot: &str) -> Option<(Option<String>, Option<String>)> {
         if !slot.starts_with("device") {
             return None;

@@ -40,6 +40,9 @@ pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin, before: &[
         checks.environment(name, environment);
     }
     for (name, class) in &config.classes {
+        if let Some((key, what)) = class.wrong_hours() {
+            checks.refuse(&format!("classes.{name}.{key}"), what);
+        }
         for contradiction in class.class(name).contradictions() {
             checks.refuse(&format!("classes.{name}.{}", contradiction.key), contradiction.problem);
         }

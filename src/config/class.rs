@@ -1,6 +1,8 @@
 //! `[classes.<name>]`: as configured, and as the domain wants it.
 
+use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
+use belfry_domain::quiet::{NoQuietHours, QuietHours};
 use belfry_domain::{ChannelKind, Class, Order, Priority};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,27 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
+    /// Absent: it goes out at any hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHoursConfig>,
+}
+
+/// Between two times of the recipient's own day nothing of the class goes out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuietHoursConfig {
+    /// `22:00`.
+    pub from: String,
+    /// `07:00`, which is no longer quiet.
+    pub to: String,
+    /// Of recipients whose own zone is not known.
+    pub zone: String,
+}
+
+impl QuietHoursConfig {
+    fn read(&self) -> Result<QuietHours, NoQuietHours> {
+        QuietHours::new(&self.from, &self.to, &self.zone)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -88,6 +111,29 @@ mod defaults {
 }
 
 impl ClassConfig {
+    /// What its messages are admitted by. What makes none was refused when the configuration was read.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        Rules { quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()), ..Rules::default() }
+    }
+
+    /// What is wrong with its quiet hours: the key below the class, and what would be right.
+    pub(super) fn wrong_hours(&self) -> Option<(String, String)> {
+        let key = |key: &str| format!("quiet_hours.{key}");
+        match self.quiet_hours.as_ref()?.read() {
+            Err(wrong) => Some((key(wrong.key), wrong.problem.to_owned())),
+            Ok(hours) if hours.length() >= self.expiry.0 => Some((
+                key("to"),
+                format!(
+                    "must lie less than the class's expiry ({}) after from: what comes at the beginning of the quiet hours \
+                     could never go out",
+                    self.expiry
+                ),
+            )),
+            Ok(_) => None,
+        }
+    }
+
     #[must_use]
     pub fn class(&self, name: &str) -> Class {
         let resend_limit = self.resend_limit.unwrap_or(match self.order {

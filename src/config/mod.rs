@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use belfry_domain::admission::Rules;
 use belfry_domain::{ChannelKind, Class};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -84,6 +85,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyParts {
     pub classes: BTreeMap<String, Class>,
+    pub rules: BTreeMap<String, Rules>,
     /// The providers of each channel that has any.
     pub routes: BTreeMap<ChannelKind, Vec<Route>>,
     pub environments: BTreeMap<String, EnvironmentRule>,
@@ -160,6 +162,7 @@ impl Config {
         };
         PolicyParts {
             classes: self.classes.iter().map(|(name, class)| (name.clone(), class.class(name))).collect(),
+            rules: self.classes.iter().map(|(name, class)| (name.clone(), class.rules())).collect(),
             routes: self
                 .channels
                 .iter()

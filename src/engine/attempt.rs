@@ -75,8 +75,8 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
 }
 
 fn verdict(claim: &Claim, now: UnixMs) -> Verdict {
-    let own = claim.notification.collapse.as_ref().and_then(|collapse| collapse.version);
-    admit(&claim.delivery, own, claim.newest_version, now)
+    let (own, newest) = claim.versions();
+    admit(&claim.delivery, own, newest, now)
 }
 
 impl Shared {
@@ -88,7 +88,7 @@ impl Shared {
 pub(super) struct Work<'a> {
     pub(super) shared: &'a Shared,
     pub(super) claim: &'a Claim,
-    class: &'a Class,
+    pub(super) class: &'a Class,
     pub(super) provider: &'a Provider,
     live: &'a Arc<Live>,
 }
@@ -163,7 +163,7 @@ impl<'a> Work<'a> {
 
     /// Whether it may be called at all now, on what was read with the claim.
     fn not_now(&self, delivery: &Delivery) -> Option<Event> {
-        match verdict(self.claim, self.shared.deps.clock.now()) {
+        match self.admitted(delivery) {
             Verdict::Call => {}
             refused => return Some(Event::Admitted(refused)),
         }

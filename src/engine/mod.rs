@@ -2,6 +2,7 @@
 //! what came of it, and takes over what others left. Decides nothing about states itself: that is
 //! [`belfry_domain::step`]. Knows ports, domain and content; no store, channel or HTTP.
 
+mod admission;
 mod attempt;
 mod batcher;
 mod calls;
@@ -64,6 +65,11 @@ pub trait Render: Send + Sync + 'static {
 
     /// The stored device behind an address slot; nothing where the address came with the request.
     fn stored_slot(&self, _inputs: &str, _slot: &str) -> Option<StoredSlot> {
+        None
+    }
+
+    /// The recipient's time zone, as it was given or stored at the accept.
+    fn time_zone(&self, _inputs: &str) -> Option<String> {
         None
     }
 

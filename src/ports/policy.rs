@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belfry_domain::admission::Rules;
 use belfry_domain::{ChannelKind, Class, Pace};
 use http::Uri;
 
@@ -25,6 +26,8 @@ pub struct Provider {
 #[derive(Clone)]
 pub struct Policy {
     pub classes: BTreeMap<String, Class>,
+    /// Their rules of admission, by the same names; of a class without an entry there are none.
+    pub rules: BTreeMap<String, Rules>,
     /// By name; [`OUTBOX`] is always among them.
     pub providers: BTreeMap<String, Provider>,
     /// Which providers a channel's messages go to; a channel without any goes to [`OUTBOX`].
@@ -182,6 +185,7 @@ mod tests {
             route("driver", "com.driver", "production"),
         ];
         let policy = Policy {
+            rules: BTreeMap::new(),
             classes: BTreeMap::new(),
             providers: BTreeMap::new(),
             routes: [(ChannelKind::Apns, routes), (ChannelKind::Fcm, vec![Route::any("google")])].into(),

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -86,6 +87,12 @@ impl QuietHours {
         let fallback =
             fallback.parse().map_err(|NoZone| no("zone", "must be an IANA time zone such as Europe/Stockholm"))?;
         Ok(Self { from, to, fallback })
+    }
+
+    /// How long they are on a day without a change of clocks.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        Duration::from_millis((self.to - self.from).rem_euclid(DAY).unsigned_abs())
     }
 
     /// When something may go out to a recipient in the zone named `zone`: `now`, or the first moment after

@@ -59,7 +59,19 @@ const BAD: &[(&str, &[&str])] = &[
     ("[store]\nkind = \"sqllite\"\n", &["store.kind: expected one of \"sqlite\""]),
     ("[caps.x]\nlimit = 3\n", &["caps: caps are not built yet"]),
     ("[classes.receipt]\ncaps = [\"x\"]\n", &["classes.receipt.caps: caps are not built yet"]),
-    ("[quiet_hours]\n", &["quiet_hours: quiet hours are not built yet"]),
+    (
+        "[classes.digest]\nquiet_hours = { from = \"22\", to = \"07:00\", zone = \"UTC\" }\n",
+        &["classes.digest.quiet_hours.from: must be a time from 00:00 to 23:59"],
+    ),
+    (
+        "[classes.digest]\nquiet_hours = { from = \"22:00\", to = \"07:00\", zone = \"Mars\" }\n",
+        &["classes.digest.quiet_hours.zone: must be an IANA time zone such as Europe/Stockholm"],
+    ),
+    (
+        "[classes.code]\nquiet_hours = { from = \"22:00\", to = \"22:10\", zone = \"UTC\" }\n",
+        &["classes.code.quiet_hours.to: must lie less than the class's expiry (10m) after from"],
+    ),
+    ("[classes.digest.quiet_hours]\nfrom = \"22:00\"\nto = \"07:00\"\n", &["classes.digest.quiet_hours: missing"]),
     ("[escalation]\n", &["escalation: escalation is not built yet"]),
     ("[providers.p]\nkind = \"twilio\"\n", &["providers.p.kind: providers of kind \"twilio\" are not built yet"]),
     (

@@ -151,6 +151,7 @@ const KEY: &str = "key_000000000000";
 
 fn policy(provider: Provider) -> Policy {
     Policy {
+        rules: BTreeMap::new(),
         classes: Class::ALL.iter().map(|class| (class.name().to_owned(), class.config())).collect(),
         providers: [(OUTBOX.to_owned(), provider.clone()), ("drill".to_owned(), provider)].into(),
         routes: [ChannelKind::Email, ChannelKind::Apns].map(|channel| (channel, vec![Route::any("drill")])).into(),

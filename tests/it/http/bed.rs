@@ -341,6 +341,7 @@ pub fn policy() -> Policy {
         },
     ];
     Policy {
+        rules: BTreeMap::new(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         providers: BTreeMap::new(),
         routes: BTreeMap::new(),

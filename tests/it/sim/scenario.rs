@@ -197,6 +197,7 @@ impl Run {
             pace,
         };
         Arc::new(Policy {
+            rules: BTreeMap::new(),
             classes: classes(),
             providers: [
                 (OUTBOX.into(), provider(RepeatGuard::None, None, None)),

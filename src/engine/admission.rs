@@ -1,0 +1,37 @@
+//! Whether a message may go out now: decided again before every call, on what was read after the claim.
+
+use belfry_domain::Delivery;
+use belfry_domain::admission::{Known, Rules, Verdict, decide};
+use belfry_domain::preferences::Preferences;
+use belfry_domain::subject::Subject;
+
+use super::attempt::Work;
+use crate::ports::deliveries::Claim;
+
+impl Claim {
+    /// The version of its own within its collapse group, and the newest.
+    pub(super) fn versions(&self) -> (Option<i64>, Option<i64>) {
+        let own = self.notification.collapse.as_ref().and_then(|collapse| collapse.version);
+        (own, self.newest_version)
+    }
+}
+
+impl Work<'_> {
+    pub(super) fn admitted(&self, delivery: &Delivery) -> Verdict {
+        let policy = self.shared.policy();
+        let none = Rules::default();
+        let rules = policy.rules.get(&delivery.class).unwrap_or(&none);
+        // Most classes have none, and the inputs are not read for nothing.
+        let zone = rules.quiet_hours.as_ref().and(self.claim.inputs.as_deref());
+        let zone = zone.and_then(|inputs| self.shared.deps.render.time_zone(inputs));
+        let known = Known {
+            subject: Subject::of(delivery, &self.claim.notification, self.class),
+            rules,
+            suppressions: &[],
+            preferences: &Preferences::default(),
+            time_zone: zone.as_deref(),
+            pauses: &[],
+        };
+        decide(delivery, self.claim.versions(), &known, self.shared.deps.clock.now())
+    }
+}
