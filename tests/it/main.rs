@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and stands outside the ports"
 )]
 
+mod admission;
 mod cli;
 mod contract;
 mod drill;

@@ -13,6 +13,7 @@ mod faulty_store;
 mod guarantees;
 mod paced;
 mod provider;
+mod quiet;
 mod render;
 mod scenario;
 mod world;

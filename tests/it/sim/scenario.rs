@@ -10,6 +10,7 @@ use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
+use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
 use belfry_domain::notification::Record;
@@ -51,6 +52,7 @@ pub struct Run {
     pub world: World,
     pub store: Arc<InlineStore>,
     plan: Plan,
+    rules: BTreeMap<String, Rules>,
 }
 
 fn class(name: &str, order: Order, priority: Priority) -> Class {
@@ -87,7 +89,12 @@ impl Run {
         let world = World::new(Sim::new(plan.seed));
         world.told().faults = plan.faults;
         let store = InlineStore::open(world.node(WORLD));
-        Self { world, store, plan }
+        Self { world, store, plan, rules: BTreeMap::new() }
+    }
+
+    /// The same with rules of admission for some classes.
+    pub fn ruled(plan: Plan, rules: BTreeMap<String, Rules>) -> Self {
+        Self { rules, ..Self::new(plan) }
     }
 
     /// To the end: callers served, everything settled. Returns whether it came to rest.
@@ -136,7 +143,12 @@ impl Run {
     }
 
     fn clone_for_restarts(&self) -> Self {
-        Self { world: self.world.clone(), store: self.store.clone(), plan: self.plan.clone() }
+        Self {
+            world: self.world.clone(),
+            store: self.store.clone(),
+            plan: self.plan.clone(),
+            rules: self.rules.clone(),
+        }
     }
 
     fn caller_view(&self) -> CallerView {
@@ -197,7 +209,7 @@ impl Run {
             pace,
         };
         Arc::new(Policy {
-            rules: BTreeMap::new(),
+            rules: self.rules.clone(),
             classes: classes(),
             providers: [
                 (OUTBOX.into(), provider(RepeatGuard::None, None, None)),

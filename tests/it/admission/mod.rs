@@ -1,0 +1,3 @@
+//! What may go out when: the whole server, asked over its API.
+
+mod quiet_hours;
