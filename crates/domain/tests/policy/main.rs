@@ -8,6 +8,7 @@
 )]
 
 mod actions;
+mod circuit;
 mod diagram;
 mod fixtures;
 mod golden;
