@@ -146,8 +146,7 @@ async fn act(api: &Shared, caller: &Caller, id: DeliveryId, key: &str, asked: As
     let verb = asked.verb();
     match api.stored("apply", api.deps.intake.act(caller, id, key, asked)).await? {
         Acted::Done { delivery, replayed } => {
-            let mut response =
-                Json(DeliveryView::new(&delivery, Detail::Whole, api.restored_at().await)).into_response();
+            let mut response = Json(DeliveryView::new(&delivery, Detail::Whole, &api.around().await)).into_response();
             if replayed {
                 mark_replayed(&mut response);
             }

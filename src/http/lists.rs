@@ -149,9 +149,9 @@ fn channels() -> String {
 
 async fn page(api: &Api, query: Query) -> Result<Json<NotificationList>, Problem> {
     let page = api.stored("search", api.deps.deliveries.search(query)).await?;
-    let restored = api.restored_at().await;
+    let around = api.around().await;
     Ok(Json(NotificationList {
-        data: page.records.iter().map(|record| NotificationView::new(record, Detail::List, restored)).collect(),
+        data: page.records.iter().map(|record| NotificationView::new(record, Detail::List, &around)).collect(),
         has_more: page.next.is_some(),
         next_cursor: page.next.map(cursor),
     }))

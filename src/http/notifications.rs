@@ -265,7 +265,7 @@ pub async fn read(
 ) -> Result<Json<NotificationView>, Problem> {
     let owner = allowed.caller.owner();
     let record = api.stored("read", api.deps.deliveries.read(&owner, id)).await?.ok_or_else(Problem::not_found)?;
-    Ok(Json(NotificationView::new(&record, Detail::Whole, api.restored_at().await)))
+    Ok(Json(NotificationView::new(&record, Detail::Whole, &api.around().await)))
 }
 
 /// Read the notification of a delivery
@@ -288,7 +288,7 @@ pub async fn read_by_delivery(
     let owner = allowed.caller.owner();
     let found = api.stored("read", api.deps.deliveries.read_by_delivery(&owner, id)).await?;
     let found = found.ok_or_else(Problem::not_found)?;
-    Ok(Json(NotificationView::new(&found, Detail::Whole, api.restored_at().await)))
+    Ok(Json(NotificationView::new(&found, Detail::Whole, &api.around().await)))
 }
 
 /// Cancel one notification
@@ -327,7 +327,7 @@ pub async fn cancel(
     let (told, record) = done.ok_or_else(Problem::not_found)?;
     let ids = |of: &[DeliveryId]| of.iter().map(ToString::to_string).collect();
     Ok(Json(Cancellation {
-        notification: NotificationView::new(&record, Detail::Whole, api.restored_at().await),
+        notification: NotificationView::new(&record, Detail::Whole, &api.around().await),
         cancelled: ids(&told.cancelled),
         in_flight: ids(&told.in_flight),
         ended: ids(&told.ended),

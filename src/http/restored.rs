@@ -21,6 +21,7 @@ use super::openapi::{HeldProblems, ListProblems};
 use super::problem::{Code, Problem};
 use super::query::Params;
 use super::schema::{CancelHeld, ReleaseHeld};
+use super::view::Around;
 use crate::intake::fields::{Object, Problems, line, text};
 use crate::intake::instant::rfc3339;
 use crate::intake::json::Node;
@@ -183,6 +184,12 @@ impl HoldSeen {
 }
 
 impl Api {
+    /// What stands around the records at the moment.
+    pub async fn around(&self) -> Around {
+        let now = self.deps.clock.now();
+        Around { restored: self.restored_at().await, circuits: (self.deps.circuits)(), now }
+    }
+
     /// The hold that stands, as of the latest second; as last known where the store is away.
     pub async fn restored_at(&self) -> Option<UnixMs> {
         let now = self.deps.clock.boot();

@@ -13,6 +13,7 @@ use super::schema::DeviceKind;
 use super::timeline::EntryView;
 use crate::intake::answer::Receipt;
 use crate::intake::instant::rfc3339;
+use crate::ports::circuits::OpenCircuit;
 
 /// A notification as it stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -227,10 +228,32 @@ pub enum Detail {
     Whole,
 }
 
+/// What stands around the records at the moment: why some of them wait that do not say so themselves.
+#[derive(Clone, Debug)]
+pub struct Around {
+    /// The hold that stands.
+    pub restored: Option<UnixMs>,
+    /// This node's.
+    pub circuits: Vec<OpenCircuit>,
+    pub now: UnixMs,
+}
+
+impl Around {
+    fn reason(&self, it: &Delivery) -> String {
+        if let Some(restored) = self.restored.filter(|_| it.held_back(self.restored)) {
+            return it.reason_held_back(&rfc3339(restored));
+        }
+        let own = |open: &&OpenCircuit| open.provider == it.lane.provider && open.service.is_none();
+        let open = self.circuits.iter().find(own);
+        open.and_then(|open| it.reason_behind_circuit(open.why, &rfc3339(open.since), self.now))
+            .unwrap_or_else(|| it.reason())
+    }
+}
+
 impl NotificationView {
-    /// `restored`: the hold that stands.
+    /// `around`: what a reason sentence depends on besides the record.
     #[must_use]
-    pub fn new(record: &Record, detail: Detail, restored: Option<UnixMs>) -> Self {
+    pub fn new(record: &Record, detail: Detail, around: &Around) -> Self {
         let it = &record.notification;
         Self {
             id: it.id.to_string(),
@@ -255,7 +278,7 @@ impl NotificationView {
             recipient: it.recipient.clone(),
             repeats: record.repeats,
             left_out: it.left_out.iter().map(LeftOutView::new).collect(),
-            deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail, restored)).collect(),
+            deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail, around)).collect(),
         }
     }
 }
@@ -277,7 +300,7 @@ impl DeliveryDeviceView {
 impl DeliveryView {
     /// As [`NotificationView::new`].
     #[must_use]
-    pub fn new(it: &Delivery, detail: Detail, restored: Option<UnixMs>) -> Self {
+    pub fn new(it: &Delivery, detail: Detail, around: &Around) -> Self {
         let whole = detail == Detail::Whole;
         Self {
             id: it.id.to_string(),
@@ -287,10 +310,7 @@ impl DeliveryView {
             address: it.address_mask.clone(),
             device: DeliveryDeviceView::of(it),
             state: it.state.name(),
-            reason: match restored.filter(|_| it.held_back(restored)) {
-                Some(restored) => it.reason_held_back(&rfc3339(restored)),
-                None => it.reason(),
-            },
+            reason: around.reason(it),
             ended: it.ended(),
             may_have_arrived: it.may_have_arrived(),
             send: it.send,

@@ -1,5 +1,6 @@
 //! The reason sentence: what a support agent reads aloud.
 
+use crate::breaker::OpenWhy;
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
 use crate::lane::{OUTBOX, UNSERVED};
 use crate::outcome::{Why, WhyCode};
@@ -50,6 +51,19 @@ impl Delivery {
             "Held back: the store was restored from a backup at {restored} and this was due by then, so it may have \
              been sent before. Whoever runs the server releases or cancels it (belfry restored).{copies}"
         )
+    }
+
+    /// What is said of it, instead of [`Self::reason`], while its provider's circuit is open: it is due and nothing
+    /// claims it. `since`: when it opened, as people read it. Nothing of what waits for another reason.
+    #[must_use]
+    pub fn reason_behind_circuit(&self, why: OpenWhy, since: &str, now: UnixMs) -> Option<String> {
+        let waits = match self.state {
+            State::Queued | State::Deferred { why: DeferWhy::Breaker, .. } => true,
+            State::Scheduled { .. } | State::Deferred { .. } => self.due_at <= now,
+            _ => false,
+        };
+        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
+        waits.then(|| format!("Waiting: nothing goes through its provider since {since}: {}.{copies}", why.hint()))
     }
 
     /// What the state alone does not say about other copies.

@@ -138,7 +138,11 @@ fn a_wrong_key_stops_the_lane_and_costs_nothing_and_the_right_one_drains_it() {
         bed.live.metrics().contains("belfry_circuit_open{provider=\"ios\"} 1").then_some(())
     });
     for id in &sent {
-        bed.live.once(id, "it waits", |one| one["state"] == "queued" || one["state"] == "deferred");
+        let waits = bed.live.once(id, "it waits", |one| one["state"] == "queued" || one["state"] == "deferred");
+        // Also of what nobody has claimed since: what it waits for is no worker.
+        let reason = waits["deliveries"][0]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("Waiting: nothing goes through its provider since 20"), "{reason}");
+        assert!(reason.ends_with(": our login is refused: look at the key or password and at its file."), "{reason}");
     }
     assert_eq!(bed.apns.effects().len(), 0);
     bed.reload("right.p8");

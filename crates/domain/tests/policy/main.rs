@@ -10,6 +10,7 @@
 mod actions;
 mod admission;
 mod caps;
+mod circuit;
 mod diagram;
 mod fixtures;
 mod golden;
