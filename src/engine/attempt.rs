@@ -17,6 +17,7 @@ use super::ledger::{Live, Place};
 use super::pacer::PacedCall;
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
+use super::suppressions::{self, Look};
 use super::{RenderFault, Shared};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
@@ -36,7 +37,12 @@ const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs one attempt to its end. The permit goes with the call, the claim's place in the ledger with
 /// the record of its outcome.
-pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, paced): (Permit, Option<PacedCall>)) {
+pub(super) async fn run(
+    shared: SharedRef,
+    (claim, look): (Claim, Look),
+    place: Place,
+    (permit, paced): (Permit, Option<PacedCall>),
+) {
     let policy = shared.policy();
     let class = shared.class_of(&claim.delivery);
     let provider = policy.providers.get(&claim.delivery.lane.provider);
@@ -44,7 +50,7 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
     let configured = policy.classes.contains_key(&claim.delivery.class);
     let to_settle = match provider {
         Some(provider) if configured => {
-            let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &place.live };
+            let work = Work { shared: &shared, claim: &claim, look, class: &class, provider, live: &place.live };
             work.run(held, paced).await
         }
         _ => {
@@ -69,7 +75,11 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
     let settling = shared.permits.settling();
     drop(permit);
     if let Some((held, event)) = to_settle {
-        shared.settle(held, event).await;
+        let bounced = suppressions::bounced(&shared, &held.delivery, &event);
+        let settled = shared.settle(held, event).await;
+        if let (Some(entry), Settled::Done(_)) = (bounced, settled) {
+            shared.suppress(&suppressions::owner_of(&claim), &entry).await;
+        }
     }
     drop((place, settling));
 }
@@ -88,7 +98,8 @@ impl Shared {
 pub(super) struct Work<'a> {
     pub(super) shared: &'a Shared,
     pub(super) claim: &'a Claim,
-    class: &'a Class,
+    pub(super) look: Look,
+    pub(super) class: &'a Class,
     pub(super) provider: &'a Provider,
     live: &'a Arc<Live>,
 }
@@ -102,12 +113,16 @@ impl<'a> Work<'a> {
         if self.claim.unconfirmed && !self.class.at_most_once() && !self.confirmed().await {
             return Some((held, Event::Released));
         }
+        let suppressed = self.suppressed(&held.delivery).await;
         let mut turn = self.turn().await;
         if *self.shared.cut_off.borrow() {
             // Had no turn before the end.
             return Some((held, Event::Released));
         }
         if let Some(event) = self.not_now(&held.delivery) {
+            return Some((held, event));
+        }
+        if let Some(event) = suppressed {
             return Some((held, event));
         }
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {

@@ -148,6 +148,9 @@ pub struct SuppressedPage {
     pub next: Option<String>,
 }
 
+/// What is kept about an address.
+pub type Found = Result<Vec<Suppressed>, StoreError>;
+
 #[async_trait]
 pub trait Suppressions: Send + Sync + 'static {
     /// Keeps an entry, in place of one with the same id. As long as that is not over by the new one's `since`, its own
@@ -158,8 +161,8 @@ pub trait Suppressions: Send + Sync + 'static {
     async fn lift(&self, owner: &Owner, id: SuppressionId) -> Result<(), StoreError>;
 
     /// What is kept about each address, in their order; what is over as well. Sees all that was acknowledged before
-    /// the call.
-    async fn find(&self, whom: Vec<Addressee>) -> Result<Vec<Vec<Suppressed>>, StoreError>;
+    /// the call. Each for itself: where a part of the store is away, the rest is told.
+    async fn find(&self, whom: Vec<Addressee>) -> Vec<Found>;
 
     /// Up to `limit` (at most [`MOST_LISTED`]) entries of this owner, each once where nothing moves meanwhile. A place
     /// that the store did not give out is the beginning.

@@ -2,7 +2,7 @@
 //! part of the owner's list. A look before a call costs each shard that is asked one script.
 
 use async_trait::async_trait;
-use belfry_domain::UnixMs;
+use belfry_domain::{Key, UnixMs};
 use redis::Value;
 
 use super::answers;
@@ -12,7 +12,7 @@ use super::store::{RedisStore, decimal};
 use crate::ports::StoreError;
 use crate::ports::deliveries::{MOST_ITEMS, Owner};
 use crate::ports::suppressions::{
-    Addressee, MOST_LISTED, MOST_OF_ONE, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions,
+    Addressee, Found, MOST_LISTED, MOST_OF_ONE, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions,
 };
 use crate::store::registry::{TIME_DIGITS, dead_time, digest};
 use crate::store::suppressed;
@@ -62,30 +62,17 @@ impl Suppressions for RedisStore {
         self.suppression("lift", self.keys_of(owner, id), args, Need::Durable).await.map(drop)
     }
 
-    async fn find(&self, whom: Vec<Addressee>) -> Result<Vec<Vec<Suppressed>>> {
-        let addresses: Vec<_> = whom.iter().map(Addressee::key).collect();
+    async fn find(&self, whom: Vec<Addressee>) -> Vec<Found> {
+        let addresses: Vec<Key> = whom.iter().map(Addressee::key).collect();
+        let shard = |at: &usize| self.names.shard_of(&addresses[*at]);
         let mut order: Vec<usize> = (0..addresses.len()).collect();
-        order.sort_by_key(|at| self.names.shard_of(&addresses[*at]));
-        let same_shard = |one: &usize, other: &usize| {
-            self.names.shard_of(&addresses[*one]) == self.names.shard_of(&addresses[*other])
-        };
-        let asks = order.chunk_by(same_shard).flat_map(|part| part.chunks(MOST_ITEMS)).map(|part| {
-            let keys = part.iter().map(|at| self.names.suppressed(&addresses[*at])).collect();
-            self.suppression("find", keys, Vec::new(), Need::Done)
-        });
-        let mut found = vec![Vec::new(); whom.len()];
-        let mut answered = Vec::with_capacity(whom.len());
-        for part in futures::future::try_join_all(asks).await? {
-            answered.extend(answers::list(part)?);
-        }
-        if answered.len() != order.len() {
-            return Err(corrupt("an answer"));
-        }
-        for (at, values) in order.into_iter().zip(answered) {
-            let values = answers::list(values)?.into_iter();
-            found[at] = values.map(|value| read(&answers::bytes(value)?)).collect::<Result<_>>()?;
-        }
-        Ok(found)
+        order.sort_by_key(shard);
+        let parts = order.chunk_by(|one, other| shard(one) == shard(other)).flat_map(|part| part.chunks(MOST_ITEMS));
+        let asks = parts.map(|part| self.find_in_one(part.iter().map(|at| &addresses[*at])));
+        let answers = futures::future::join_all(asks).await.into_iter().flatten();
+        let mut found: Vec<(usize, Found)> = order.iter().copied().zip(answers).collect();
+        found.sort_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, found)| found).collect()
     }
 
     async fn listed(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SuppressedPage> {
@@ -113,6 +100,19 @@ impl Suppressions for RedisStore {
 }
 
 impl RedisStore {
+    /// Of addresses of one shard.
+    async fn find_in_one(&self, addresses: impl Iterator<Item = &Key> + Send) -> Vec<Found> {
+        let keys: Vec<_> = addresses.map(|address| self.names.suppressed(address)).collect();
+        let count = keys.len();
+        let told = match self.suppression("find", keys, Vec::new(), Need::Done).await.and_then(answers::list) {
+            Ok(told) if told.len() == count => told,
+            Ok(_) => return vec![Err(corrupt("an answer")); count],
+            Err(away) => return vec![Err(away); count],
+        };
+        let entries = |values| answers::list(values)?.into_iter().map(|value| read(&answers::bytes(value)?)).collect();
+        told.into_iter().map(entries).collect()
+    }
+
     fn keys_of(&self, owner: &Owner, id: SuppressionId) -> Vec<Vec<u8>> {
         let owner = digest(&[&owner.tenant, &owner.environment]);
         let list = self.names.suppressions(self.names.shard_of(&id.address), &owner);

@@ -25,7 +25,7 @@ use crate::ports::paces::{Paces, ShareAsk};
 use crate::ports::recipients::{
     DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
 };
-use crate::ports::suppressions::{Addressee, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions};
+use crate::ports::suppressions::{Addressee, Found, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions};
 use crate::store::due::DueSignal;
 
 /// How operations reach the core. The time they are told is the store's own.
@@ -308,8 +308,10 @@ impl<S: Shell> Suppressions for Store<S> {
         self.shell.write(OnDisk, move |core, _| core.lift_suppression(&owner, id)).await
     }
 
-    async fn find(&self, whom: Vec<Addressee>) -> Result<Vec<Vec<Suppressed>>> {
-        self.shell.read(move |reads, _| whom.iter().map(|one| reads.suppressions_of(one)).collect()).await
+    async fn find(&self, whom: Vec<Addressee>) -> Vec<Found> {
+        let count = whom.len();
+        let look = move |reads: Reads<'_>, _| Ok(whom.iter().map(|one| reads.suppressions_of(one)).collect());
+        self.shell.read(look).await.unwrap_or_else(|away| vec![Err(away); count])
     }
 
     async fn listed(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SuppressedPage> {

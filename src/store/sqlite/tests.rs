@@ -312,7 +312,7 @@ async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
     store.close().await;
     // As it stands in the file.
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
-    assert_eq!(store.find(vec![entry.addressee(&owner)]).await.unwrap(), [vec![entry]]);
+    assert_eq!(store.find(vec![entry.addressee(&owner)]).await, [Ok(vec![entry])]);
 }
 
 fn intent(key: &str, recipient: Option<&str>) -> NewNotification {

@@ -39,7 +39,7 @@ impl Harness {
 
     /// Of one address, by id.
     async fn about(&self, whom: &Addressee) -> Vec<Suppressed> {
-        let mut found = self.store.find(vec![whom.clone()]).await.unwrap().pop().unwrap();
+        let mut found = self.store.find(vec![whom.clone()]).await.pop().unwrap().unwrap();
         found.sort_by_key(|entry| entry.id(&whom.owner));
         found
     }

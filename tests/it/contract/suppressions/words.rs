@@ -100,7 +100,7 @@ async fn words_of_other_kinds_categories_and_senders_stand_beside_each_other(h: 
 }
 
 async fn one_look_is_for_many_addresses_of_many_owners(h: Harness) {
-    assert_eq!(h.store.find(Vec::new()).await.unwrap(), Vec::<Vec<Suppressed>>::new());
+    assert_eq!(h.store.find(Vec::new()).await, []);
     let mut whom = Vec::new();
     for number in 0..300 {
         let (name, owner) = (format!("ann {number}"), if number % 2 == 0 { acme() } else { other() });
@@ -112,12 +112,12 @@ async fn one_look_is_for_many_addresses_of_many_owners(h: Harness) {
     }
     // In their order, the same one asked for twice as well.
     whom.push(whom[0].clone());
-    let found = h.store.find(whom).await.unwrap();
+    let found = h.store.find(whom).await;
     assert_eq!(found.len(), 301);
     for (number, found) in found.iter().enumerate() {
         let name = format!("ann {}", number % 300);
         let expected = if number % 3 == 0 { vec![suppressed(&name, START)] } else { vec![] };
-        assert_eq!(*found, expected, "{number}");
+        assert_eq!(*found, Ok(expected), "{number}");
     }
 }
 
