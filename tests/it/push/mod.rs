@@ -5,5 +5,5 @@ mod bed;
 mod devices;
 mod faults;
 mod fcm;
-mod live;
+pub(crate) mod live;
 mod web_push;
