@@ -55,6 +55,7 @@ impl Delivered {
             deliveries: store.deliveries.clone(),
             paces: store.paces.clone(),
             recipients: store.recipients.clone(),
+            suppressions: store.suppressions.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: Arc::new(MachineClock),

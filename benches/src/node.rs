@@ -19,6 +19,7 @@ use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
+use belfry::intake::suppressions::Blocklist;
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::admin::{ApiKey, Can};
 use belfry::ports::channel::Channel;
@@ -77,6 +78,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
         deliveries: store.deliveries.clone(),
         paces: store.paces.clone(),
         recipients: store.recipients.clone(),
+        suppressions: store.suppressions.clone(),
         render: Arc::new(templates.clone()),
         seen_token: Arc::new(|id| format!("seen {id}")),
         clock: Arc::new(MachineClock),
@@ -113,12 +115,15 @@ async fn api(
         deliveries: store.deliveries.clone(),
         content: Arc::new(templates),
         recipients: store.recipients.clone(),
+        suppressions: store.suppressions.clone(),
         clock: Arc::new(MachineClock),
         dice: Arc::new(MachineDice),
         facts: recorder.clone(),
         policy: Arc::new(move || policy.borrow().clone()),
     };
     let metrics = recorder.clone();
+    let clock = Arc::new(MachineClock);
+    let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
         intake: Arc::new(Intake::new(ports, &secret)),
         deliveries: store.deliveries.clone(),
@@ -130,6 +135,7 @@ async fn api(
             recorder.clone(),
         )),
         registrar: Arc::new(Registrar::new(store.recipients.clone(), Arc::new(MachineClock), &secret)),
+        blocklist: Arc::new(blocklist),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

@@ -15,6 +15,7 @@ use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
+use belfry::ports::suppressions::Suppressions;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
@@ -70,6 +71,7 @@ pub(crate) struct Opened {
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -87,6 +89,7 @@ impl Opened {
                     installation: store.clone(),
                     outbox: store.clone(),
                     recipients: store.clone(),
+                    suppressions: store.clone(),
                     file: Some(store),
                 })
             }
@@ -113,7 +116,8 @@ fn open_redis(at: &str) -> Result<Opened> {
         api_keys: store.clone(),
         installation: store.clone(),
         outbox: store.clone(),
-        recipients: store,
+        recipients: store.clone(),
+        suppressions: store,
         file: None,
     })
 }

@@ -12,9 +12,10 @@ use crate::config::Config;
 use crate::content::Content;
 use crate::engine::{self, Duties, Engine};
 use crate::http::{ApiLimits, Deps, Drain};
-use crate::intake::accept::{Intake, IntakePorts};
+use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
 use crate::intake::registrar::Registrar;
+use crate::intake::suppressions::Blocklist;
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::StoreError;
 use crate::ports::channel::Receipt;
@@ -60,16 +61,19 @@ impl Parts {
     ) -> anyhow::Result<Deps> {
         let secret = self.stores.installation.secret(fresh_secret()).await?;
         let policy = self.policy.subscribe();
+        let policy: PolicyNow = Arc::new(move || policy.borrow().clone());
         let ports = IntakePorts {
             deliveries: self.stores.deliveries.clone(),
             content: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
+            suppressions: self.stores.suppressions.clone(),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),
             facts: self.recorder.clone(),
-            policy: Arc::new(move || policy.borrow().clone()),
+            policy: policy.clone(),
         };
         let (recorder, circuits) = (self.recorder.clone(), self.recorder.clone());
+        let blocklist = Blocklist::new(self.stores.suppressions.clone(), self.clock.clone(), policy, &secret);
         let policy = self.policy.subscribe();
         Ok(Deps {
             intake: Arc::new(Intake::new(ports, &secret)),
@@ -77,6 +81,7 @@ impl Parts {
             api_keys: self.stores.api_keys.clone(),
             restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
             registrar: Arc::new(Registrar::new(self.stores.recipients.clone(), self.clock.clone(), &secret)),
+            blocklist: Arc::new(blocklist),
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),
@@ -107,6 +112,7 @@ impl Parts {
             paces: self.stores.paces.clone(),
             render: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
+            suppressions: self.stores.suppressions.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),

@@ -18,6 +18,7 @@ use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
 use crate::ports::recipients::Recipients;
 use crate::ports::store_news::{StoreNews, StoreWatch};
+use crate::ports::suppressions::Suppressions;
 use crate::store::redis::keys::Names;
 use crate::store::redis::link::{Address, Durability, Link, LinkSettings, RedisConfig, Refused, Target, Topology};
 use crate::store::redis::{Clocks, PrepareError, RedisStore, StoreClock, wipe};
@@ -29,6 +30,7 @@ pub struct Stores {
     pub holds: Arc<dyn Holds>,
     pub paces: Arc<dyn Paces>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -89,7 +91,7 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients,
+        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions,
     {
         Self {
             deliveries: store.clone(),
@@ -98,7 +100,8 @@ impl Stores {
             api_keys: store.clone(),
             installation: store.clone(),
             outbox: store.clone(),
-            recipients: store,
+            recipients: store.clone(),
+            suppressions: store,
             durability,
             place,
         }

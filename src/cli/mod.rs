@@ -29,6 +29,7 @@ mod send;
 mod serve;
 mod spans;
 mod status;
+mod suppressions;
 mod templates;
 mod terminal;
 mod vapid;
@@ -86,6 +87,9 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Show what is held since the store was restored from a backup; release or cancel it
     Restored(restored::RestoredArgs),
+    /// Addresses that nothing, or nothing of a category, may go to
+    #[command(subcommand)]
+    Suppressions(suppressions::SuppressionsCommand),
     /// Check and try out templates
     #[command(subcommand)]
     Templates(templates::TemplatesCommand),
@@ -166,6 +170,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
         Command::Restored(args) => runtime()?.block_on(restored::run(shell, &args)),
+        Command::Suppressions(command) => runtime()?.block_on(suppressions::run(shell, &command)),
         Command::Drill(args) => runtime()?.block_on(drill::run(shell, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::run(shell, &args)),
     }

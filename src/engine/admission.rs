@@ -4,6 +4,7 @@ use belfry_domain::Delivery;
 use belfry_domain::admission::{Known, Rules, Verdict, decide};
 use belfry_domain::preferences::Preferences;
 use belfry_domain::subject::Subject;
+use belfry_domain::suppression::Suppression;
 
 use super::attempt::Work;
 use crate::ports::deliveries::Claim;
@@ -17,7 +18,7 @@ impl Claim {
 }
 
 impl Work<'_> {
-    pub(super) fn admitted(&self, delivery: &Delivery) -> Verdict {
+    pub(super) fn admitted(&self, delivery: &Delivery, suppressions: &[Suppression]) -> Verdict {
         let policy = self.shared.policy();
         let none = Rules::default();
         let rules = policy.rules.get(&delivery.class).unwrap_or(&none);
@@ -27,7 +28,7 @@ impl Work<'_> {
         let known = Known {
             subject: Subject::of(delivery, &self.claim.notification, self.class),
             rules,
-            suppressions: &[],
+            suppressions,
             preferences: &Preferences::default(),
             time_zone: zone.as_deref(),
             pauses: &[],

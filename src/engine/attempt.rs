@@ -17,6 +17,7 @@ use super::ledger::{Live, Place};
 use super::pacer::PacedCall;
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
+use super::suppressions::{self, Look};
 use super::{RenderFault, Shared};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
@@ -31,12 +32,19 @@ const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
 const NOT_DURABLE: std::time::Duration = std::time::Duration::from_millis(200);
 /// How long after a store fault the newest version is asked for again.
 const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long after a store fault it is asked again what is suppressed.
+const SUPPRESSIONS_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs one attempt to its end. The permit goes with the call, the claim's place in the ledger with
 /// the record of its outcome.
-pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, paced): (Permit, Option<PacedCall>)) {
+pub(super) async fn run(
+    shared: SharedRef,
+    (claim, look): (Claim, Look),
+    place: Place,
+    (permit, paced): (Permit, Option<PacedCall>),
+) {
     let policy = shared.policy();
     let class = shared.class_of(&claim.delivery);
     let provider = policy.providers.get(&claim.delivery.lane.provider);
@@ -44,7 +52,7 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
     let configured = policy.classes.contains_key(&claim.delivery.class);
     let to_settle = match provider {
         Some(provider) if configured => {
-            let work = Work { shared: &shared, claim: &claim, class: &class, provider, live: &place.live };
+            let work = Work { shared: &shared, claim: &claim, look, class: &class, provider, live: &place.live };
             work.run(held, paced).await
         }
         _ => {
@@ -69,7 +77,11 @@ pub(super) async fn run(shared: SharedRef, claim: Claim, place: Place, (permit, 
     let settling = shared.permits.settling();
     drop(permit);
     if let Some((held, event)) = to_settle {
-        shared.settle(held, event).await;
+        let bounced = suppressions::bounced(&shared, &held.delivery, &event);
+        let settled = shared.settle(held, event).await;
+        if let (Some(entry), Settled::Done(_)) = (bounced, settled) {
+            shared.suppress(&suppressions::owner_of(&claim), &entry).await;
+        }
     }
     drop((place, settling));
 }
@@ -88,6 +100,7 @@ impl Shared {
 pub(super) struct Work<'a> {
     pub(super) shared: &'a Shared,
     pub(super) claim: &'a Claim,
+    pub(super) look: Look,
     pub(super) class: &'a Class,
     pub(super) provider: &'a Provider,
     live: &'a Arc<Live>,
@@ -102,12 +115,14 @@ impl<'a> Work<'a> {
         if self.claim.unconfirmed && !self.class.at_most_once() && !self.confirmed().await {
             return Some((held, Event::Released));
         }
+        // While it waits for its turn.
+        let known = self.look.clone().await;
         let mut turn = self.turn().await;
         if *self.shared.cut_off.borrow() {
             // Had no turn before the end.
             return Some((held, Event::Released));
         }
-        if let Some(event) = self.not_now(&held.delivery) {
+        if let Some(event) = self.not_now(&held.delivery, &known) {
             return Some((held, event));
         }
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
@@ -162,8 +177,11 @@ impl<'a> Work<'a> {
     }
 
     /// Whether it may be called at all now, on what was read with the claim.
-    fn not_now(&self, delivery: &Delivery) -> Option<Event> {
-        match self.admitted(delivery) {
+    fn not_now(&self, delivery: &Delivery, known: &suppressions::Known) -> Option<Event> {
+        let Some(suppressions) = known.of(delivery.id) else {
+            return Some(self.shared.hold_for(SUPPRESSIONS_AWAY, DeferWhy::Retry));
+        };
+        match self.admitted(delivery, suppressions) {
             Verdict::Call => {}
             refused => return Some(Event::Admitted(refused)),
         }

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use super::batcher::LINGER;
 use super::health::Gate;
 use super::settle::SharedRef;
-use super::{Alone, attempt, lanes_of};
+use super::{Alone, attempt, lanes_of, suppressions};
 use crate::facts::Fact;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
@@ -128,6 +128,7 @@ async fn claim(
     };
     let Claims { claims, next_due } = found;
     let started = claims.len();
+    let look = suppressions::look(shared, &claims);
     for claim in claims {
         let place = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
         let permit = shared.permits.take(&claim.delivery.lane);
@@ -136,7 +137,7 @@ async fn claim(
             shared.alone_runs.store(true, Ordering::SeqCst);
             Alone(shared.clone())
         });
-        let attempt = attempt::run(shared.clone(), claim, place, (permit, paced));
+        let attempt = attempt::run(shared.clone(), (claim, look.clone()), place, (permit, paced));
         let facts = shared.deps.facts.clone();
         let task = async move {
             // Outside the call itself nothing was sent that the record does not know of: the claim

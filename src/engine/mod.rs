@@ -17,6 +17,7 @@ mod renewer;
 mod services;
 mod settle;
 mod spare;
+mod suppressions;
 mod sweeper;
 mod tokens;
 
@@ -40,6 +41,7 @@ use crate::ports::message::{Address, Rendered};
 use crate::ports::paces::Paces;
 use crate::ports::policy::{Policy, Provider};
 use crate::ports::recipients::{Recipients, StoredSlot};
+use crate::ports::suppressions::Suppressions;
 
 /// One message, made from frozen inputs.
 pub struct Made {
@@ -86,6 +88,7 @@ pub struct Deps {
     pub paces: Arc<dyn Paces>,
     pub render: Arc<dyn Render>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     /// What a device shows to say that it saw a delivery.
     pub seen_token: Arc<dyn Fn(DeliveryId) -> String + Send + Sync>,
     pub clock: Arc<dyn Clock>,

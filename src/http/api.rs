@@ -15,6 +15,7 @@ use crate::facts::{Fact, FactSink};
 use crate::intake::accept::Intake;
 use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
+use crate::intake::suppressions::Blocklist;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
 use crate::ports::circuits::OpenCircuits;
@@ -35,6 +36,7 @@ pub struct Deps {
     pub restored: Arc<Restored>,
     /// Recipients that are kept here.
     pub registrar: Arc<Registrar>,
+    pub blocklist: Arc<Blocklist>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

@@ -6,10 +6,14 @@ use belfry_domain::ChannelKind;
 use belfry_domain::delivery::StateName;
 use belfry_domain::device::{LeftOutWhy as WhyLeftOut, TokenFault as Fault};
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
+use belfry_domain::suppression::SuppressionKind as Suppression;
 use belfry_domain::timeline::Resolution;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::intake::suppressions::KINDS;
+use crate::ports::suppressions::takes;
 
 macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident = $values:expr) => {
@@ -66,6 +70,18 @@ closed_set!(
 closed_set!(
     /// What is wrong with a token: no longer in use, not known to the provider, or another app's.
     TokenFault = names(Fault::ALL, Fault::name)
+);
+closed_set!(
+    /// The channels that addresses can be suppressed on.
+    SuppressedChannel = ChannelKind::ALL.iter().filter(|channel| takes(**channel)).map(|channel| channel.name()).collect()
+);
+closed_set!(
+    /// Whose word a suppression is.
+    SuppressionKind = names(Suppression::ALL, Suppression::name)
+);
+closed_set!(
+    /// Of these what may be said over the API.
+    SuppressionAsked = names(KINDS, Suppression::name)
 );
 closed_set!(
     /// Why a stored device was left out: the provider said that its token is no longer in use, or does not take it.

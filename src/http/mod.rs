@@ -28,6 +28,7 @@ pub mod restored;
 pub mod schema;
 mod seen;
 pub mod server;
+pub mod suppressions;
 pub mod timeline;
 pub mod view;
 pub mod waiting;
@@ -108,6 +109,9 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(recipients::put, recipients::read, recipients::remove))
         .routes(routes!(recipients::register, recipients::read_one, recipients::remove_one))
         .routes(routes!(dead_tokens::list))
+        .routes(routes!(suppressions::put, suppressions::list))
+        .routes(routes!(suppressions::check))
+        .routes(routes!(suppressions::remove))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

@@ -14,7 +14,7 @@ use super::api::Shared;
 use super::headers::takes_json;
 use super::problem::{Code, Problem};
 use super::query::Params;
-use super::{dead_tokens, lists, outbox};
+use super::{dead_tokens, lists, outbox, suppressions};
 use crate::facts::Fact;
 
 /// Route templates, for metrics: a label is one of these or `other`, never a path as asked for.
@@ -33,6 +33,9 @@ pub const ROUTES: &[&str] = &[
     "/v1/recipients/{id}",
     "/v1/recipients/{id}/devices/{device}",
     "/v1/devices/dead",
+    "/v1/suppressions",
+    "/v1/suppressions/check",
+    "/v1/suppressions/{id}",
     "/v1/keys",
     "/v1/keys/{id}",
     "/v1/restore",
@@ -122,6 +125,7 @@ fn with_plain_encoding(mut request: Request) -> Request {
 pub const QUERIES: &[(Method, &str, &[&str])] = &[
     (Method::GET, "/v1/notifications", lists::FILTERS),
     (Method::GET, "/v1/devices/dead", dead_tokens::FILTERS),
+    (Method::GET, "/v1/suppressions", suppressions::FILTERS),
     (Method::GET, "/v1/outbox", outbox::LOOK),
     (Method::DELETE, "/v1/outbox", outbox::CLEAR),
     (Method::GET, "/readyz", &["verbose"]),

@@ -30,6 +30,7 @@ use super::schema::NewNotification;
         (name = "notifications", description = "Ask for notifications and see what became of them"),
         (name = "deliveries", description = "What people do to deliveries"),
         (name = "recipients", description = "Recipients and their devices, where they are kept here; and tokens that died"),
+        (name = "suppressions", description = "Addresses that nothing, or nothing of a category, may go to"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
@@ -66,12 +67,14 @@ const CLOSED: &[&str] = &[
     "NewCancellation",
     "NewKey",
     "NewNotification",
+    "NewSuppression",
     "Profile",
     "Push",
     "Recipient",
     "ReleaseHeld",
     "Resolve",
     "Search",
+    "SuppressionQuery",
 ];
 
 /// Completes what was collected.
@@ -178,6 +181,10 @@ problem_set!(
 problem_set!(
     /// Of a registration.
     DeviceProblems = ALWAYS, BODY, [Code::TooManyDevices]
+);
+problem_set!(
+    /// Of a suppression.
+    SuppressionProblems = ALWAYS, BODY, [Code::TooManySuppressions]
 );
 problem_set!(
     /// Of what is done about what is held after a restore.

@@ -66,6 +66,8 @@ codes! {
     ContentPurged = "content_purged", CONFLICT, "The content is gone";
     /// The recipient has as many devices as one may have; remove one that is no longer in use.
     TooManyDevices = "too_many_devices", CONFLICT, "Too many devices";
+    /// There are as many suppressions of the address as there may be; remove some, or suppress all categories at once.
+    TooManySuppressions = "too_many_suppressions", CONFLICT, "Too many suppressions";
     /// The body is larger than allowed, counted after decompression.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The Content-Type is not `application/json`.

@@ -24,6 +24,7 @@ use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::{Accepted, Deliveries, NewNotification};
 use crate::ports::policy::Policy;
 use crate::ports::recipients::Recipients;
+use crate::ports::suppressions::Suppressions;
 
 /// The policy of this moment; a reload swaps it whole.
 pub type PolicyNow = Arc<dyn Fn() -> Arc<Policy> + Send + Sync>;
@@ -34,6 +35,7 @@ pub struct IntakePorts {
     pub deliveries: Arc<dyn Deliveries>,
     pub content: Arc<dyn ContentCheck>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub facts: Arc<dyn FactSink>,
@@ -71,10 +73,12 @@ struct Asked {
     fingerprint: Fingerprint,
     created_at: UnixMs,
     remembered_until: UnixMs,
+    /// What there is to tell of it besides, once it is kept.
+    facts: Vec<Fact>,
 }
 
 impl Asked {
-    fn of(new: &NewNotification) -> Self {
+    fn of(new: &NewNotification, facts: Vec<Fact>) -> Self {
         let it = &new.notification;
         Self {
             id: it.id,
@@ -82,6 +86,7 @@ impl Asked {
             fingerprint: it.fingerprint.clone(),
             created_at: it.created_at,
             remembered_until: it.remembered_until,
+            facts,
         }
     }
 
@@ -177,17 +182,13 @@ impl Intake {
     /// Hands the new ones to the store, which counts what it knows already, and returns what it had
     /// under each id before the first of them.
     async fn store_new(&self, candidates: &mut [Candidate]) -> Result<HashMap<NotificationId, Known>, StoreError> {
-        let mut asked: Vec<Asked> = Vec::new();
-        let mut batch = Vec::new();
-        for candidate in candidates {
-            let Ok(made) = &mut candidate.made else { continue };
-            let Some(new) = made.take() else { continue };
-            asked.push(Asked::of(&new));
-            batch.push(*new);
-        }
+        let made = candidates.iter_mut().filter_map(|candidate| candidate.made.as_mut().ok()?.take());
+        let mut batch: Vec<NewNotification> = made.map(|new| *new).collect();
         if batch.is_empty() {
             return Ok(HashMap::new());
         }
+        let facts = self.end_suppressed(&mut batch).await;
+        let asked: Vec<Asked> = batch.iter().zip(facts).map(|(new, facts)| Asked::of(new, facts)).collect();
         let accepted = self.ports.deliveries.accept(batch).await?;
         if accepted.len() != asked.len() {
             return Err(short_answer());
@@ -196,7 +197,7 @@ impl Intake {
             let id = asked.id;
             let known = match accepted {
                 Accepted::Created => {
-                    self.ports.facts.record(&asked.fact());
+                    std::iter::once(&asked.fact()).chain(&asked.facts).for_each(|fact| self.ports.facts.record(fact));
                     Known::Created(asked)
                 }
                 Accepted::Repeat(record) => Known::Record(record),

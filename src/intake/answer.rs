@@ -4,7 +4,7 @@
 use belfry_domain::delivery::NewDelivery;
 use belfry_domain::notification::{Record, Tombstone, least_finished};
 use belfry_domain::timeline::Hop;
-use belfry_domain::{Delivery, Notification, NotificationId};
+use belfry_domain::{Delivery, Notification, NotificationId, State, Why};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -36,7 +36,7 @@ pub struct Receipt {
     #[schema(pattern = "^ntf_[0-9a-f]{24}$", examples("ntf_a442d9c1608d0723a015e185"))]
     pub id: String,
     pub class: String,
-    /// `scheduled` or `queued`.
+    /// `scheduled`, `queued`, or `suppressed` where nothing of it may be sent.
     pub state: String,
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -98,7 +98,7 @@ impl Receipt {
 }
 
 fn as_accepted(notification: &Notification, delivery: &Delivery) -> Delivery {
-    Delivery::new(NewDelivery {
+    let planned = Delivery::new(NewDelivery {
         notification: notification.id,
         channel: delivery.channel,
         slot: delivery.slot.clone(),
@@ -114,7 +114,11 @@ fn as_accepted(notification: &Notification, delivery: &Delivery) -> Delivery {
         address_mask: delivery.address_mask.clone(),
         address_hash: delivery.address_hash.clone(),
         device: delivery.device.clone(),
-    })
+    });
+    match delivery.suppressed_at_accept {
+        Some(code) => Delivery { state: State::Suppressed, last: Some(Why::new(code)), ..planned },
+        None => planned,
+    }
 }
 
 impl From<&Tombstone> for Remembered {

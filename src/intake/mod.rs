@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod actions;
 pub mod address;
+pub mod admission;
 pub mod answer;
 pub mod batch;
 pub mod caller;
@@ -21,3 +22,4 @@ pub mod seen;
 pub mod slot;
 pub mod stored;
 pub mod submission;
+pub mod suppressions;

@@ -19,6 +19,7 @@ pub mod recipients;
 pub mod reminders;
 pub mod span;
 pub mod store_news;
+pub mod suppressions;
 
 use thiserror::Error;
 

@@ -4,3 +4,4 @@ mod due;
 pub mod redis;
 mod registry;
 pub mod sqlite;
+mod suppressed;

@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::device::{DeviceApp, STORED};
 use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
-use crate::outcome::Why;
+use crate::outcome::{Why, WhyCode};
 use crate::time::{UnixMs, duration_ms};
 use crate::timeline::{Happened, Hop, Timeline};
 
@@ -224,6 +224,10 @@ pub struct Delivery {
     /// Why the last attempt ended as it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Why>,
+    /// Why it was suppressed before it ever waited, where it was: so a repeat is told what the first was told,
+    /// whatever a person made of it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suppressed_at_accept: Option<WhyCode>,
     /// By whom and why a person said how it ended, where its end is that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<ByHand>,
@@ -296,6 +300,7 @@ impl Delivery {
             first_hash: None,
             device: plan.device,
             last: None,
+            suppressed_at_accept: None,
             resolved: None,
             actions: Vec::new(),
             timeline,

@@ -30,6 +30,10 @@ pub enum KeyKind {
     Cap,
     /// One call's place in such ledgers: delivery, send number, fence.
     Take,
+    /// An address that something may be suppressed for: tenant, environment, channel, keyed hash of the address.
+    Suppressed,
+    /// One of the words about it: kind, category, sender.
+    Suppression,
 }
 
 impl KeyKind {
@@ -47,6 +51,8 @@ impl KeyKind {
             Self::Collapse => "collapse",
             Self::Cap => "cap",
             Self::Take => "take",
+            Self::Suppressed => "suppressed",
+            Self::Suppression => "suppression",
         }
     }
 }

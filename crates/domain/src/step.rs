@@ -246,9 +246,9 @@ impl Draft<'_> {
 
     fn admitted(&mut self, verdict: Verdict) -> Result<(), Rejected> {
         // What nothing may be sent of ends at accept, before any claim of it.
-        let ends_waiting = matches!(verdict, Verdict::Suppress(_)) && self.next.state.waiting();
-        if !ends_waiting {
-            self.sending()?;
+        match &verdict {
+            Verdict::Suppress(why) if self.next.state.waiting() => self.next.suppressed_at_accept = Some(why.code),
+            _ => self.sending().map(drop)?,
         }
         match verdict {
             Verdict::Call => return Err(Rejected::Repeat),

@@ -125,7 +125,7 @@ impl Ground for DrillGround {
         config.store.redis.prefix = name;
         let first = self.stores(&config).await?;
         let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
-        let recipients = first.recipients.clone();
+        let (recipients, suppressions) = (first.recipients.clone(), first.suppressions.clone());
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone());
         let mut opened = vec![first];
@@ -144,6 +144,7 @@ impl Ground for DrillGround {
             nodes: [deliveries, other],
             paces,
             recipients,
+            suppressions,
             content: Arc::new(templates.clone()),
             render: Arc::new(templates),
         })

@@ -26,6 +26,7 @@ use crate::ports::StoreError;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::paces::Paces;
 use crate::ports::recipients::Recipients;
+use crate::ports::suppressions::Suppressions;
 
 pub use guard::Guard;
 pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
@@ -35,6 +36,7 @@ pub struct Place {
     pub nodes: [Arc<dyn Deliveries>; 2],
     pub paces: Arc<dyn Paces>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     pub content: Arc<dyn ContentCheck>,
     pub render: Arc<dyn Render>,
 }

@@ -70,6 +70,18 @@ impl Names {
         vec![key(b"dead"), key(b"said")]
     }
 
+    /// What is suppressed for an address.
+    #[must_use]
+    pub fn suppressed(&self, address: &Key) -> Vec<u8> {
+        self.in_shard(self.shard_of(address), &[b"sup".as_slice(), address.as_bytes()].concat())
+    }
+
+    /// The list of an owner's suppressions in a shard.
+    #[must_use]
+    pub fn suppressions(&self, shard: u16, owner: &[u8; 16]) -> Vec<u8> {
+        self.in_shard(shard, &[b"sups".as_slice(), owner].concat())
+    }
+
     fn by_digest(&self, family: &[u8], digest: &[u8; 16]) -> Vec<u8> {
         let shard = u16::from_be_bytes([digest[0], digest[1]]) % self.shards;
         self.in_shard(shard, &[family, digest].concat())

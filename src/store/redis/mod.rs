@@ -30,6 +30,7 @@ mod search;
 mod shard;
 mod standing;
 mod store;
+mod suppressions;
 mod tokens;
 mod wipe;
 mod write;

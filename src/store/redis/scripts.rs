@@ -65,5 +65,6 @@ scripts! {
     recipient new: ;
     token new again 2: ;
     dead new: ;
+    suppression new: ;
     kept new: ;
 }

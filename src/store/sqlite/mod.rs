@@ -23,6 +23,7 @@ mod schema;
 mod search;
 mod sql;
 mod store;
+mod suppressions;
 mod syncer;
 #[cfg(test)]
 mod tests;

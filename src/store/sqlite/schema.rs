@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 4;
+pub const VERSION: i64 = 5;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -231,6 +231,22 @@ CREATE INDEX dead_ages ON dead_tokens (heard_at);
 
 const BY_RECIPIENT: &str = "CREATE INDEX by_recipient ON notifications (recipient) WHERE recipient IS NOT NULL;";
 
+/// Layout 4 had none.
+const SUPPRESSIONS: &str = "
+CREATE TABLE suppressions (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  -- The two halves of its id, of which the first says the owner as well.
+  address BLOB NOT NULL,
+  word BLOB NOT NULL,
+  -- Since when in 15 digits, then the id: the order of the list.
+  place TEXT NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX suppression_ids ON suppressions (address, word);
+CREATE INDEX suppression_places ON suppressions (owner, place);
+";
+
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "BEGIN IMMEDIATE;
 ALTER TABLE deliveries ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;
@@ -257,7 +273,7 @@ pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// Whatever SQLite says.
 pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {BY_RECIPIENT} {marks} COMMIT;"))
+    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {BY_RECIPIENT} {SUPPRESSIONS} {marks} COMMIT;"))
 }
 
 /// Makes a database in an empty file. It may be moved afterwards: nothing of it stands elsewhere.
@@ -302,6 +318,10 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
         let column = "ALTER TABLE notifications ADD COLUMN recipient INTEGER;";
         let to_4 = format!("BEGIN IMMEDIATE; {column} {BY_RECIPIENT} PRAGMA user_version = 4; COMMIT;");
         conn.execute_batch(&to_4).map_err(io)?;
+    }
+    if found < 5 {
+        let to_5 = format!("BEGIN IMMEDIATE; {SUPPRESSIONS} PRAGMA user_version = 5; COMMIT;");
+        conn.execute_batch(&to_5).map_err(io)?;
     }
     tune(conn).map_err(io)
 }

@@ -171,6 +171,16 @@ statements! {
     DROP_DEAD = "DELETE FROM dead_tokens WHERE owner = ?1 AND place = ?2";
     DROP_OLD_DEAD = "DELETE FROM dead_tokens WHERE seq IN
         (SELECT seq FROM dead_tokens WHERE heard_at < ?1 ORDER BY heard_at LIMIT ?2)";
+
+    // Suppressions.
+    PUT_SUPPRESSION = "INSERT INTO suppressions (owner, address, word, place, body) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (address, word) DO UPDATE SET place = excluded.place, body = excluded.body";
+    SUPPRESSIONS_OF = "SELECT body FROM suppressions WHERE address = ?1";
+    SUPPRESSION = "SELECT body FROM suppressions WHERE address = ?1 AND word = ?2";
+    COUNT_SUPPRESSIONS = "SELECT count(*) FROM suppressions WHERE address = ?1";
+    LIFT_SUPPRESSION = "DELETE FROM suppressions WHERE owner = ?1 AND address = ?2 AND word = ?3";
+    SUPPRESSIONS = "SELECT place, body FROM suppressions WHERE owner = ?1 AND place < ?2
+        ORDER BY place DESC LIMIT ?3";
 }
 
 /// At opening: claims of the process before are known dead, because its lock is gone.

@@ -25,6 +25,7 @@ use crate::ports::paces::{Paces, ShareAsk};
 use crate::ports::recipients::{
     DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
 };
+use crate::ports::suppressions::{Addressee, Found, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions};
 use crate::store::due::DueSignal;
 
 /// How operations reach the core. The time they are told is the store's own.
@@ -292,5 +293,29 @@ impl<S: Shell> Recipients for Store<S> {
     async fn dead(&self, owner: &Owner, since: UnixMs, after: Option<&str>, limit: u16) -> Result<DeadPage> {
         let (owner, after) = (owner.clone(), after.map(str::to_owned));
         self.shell.read(move |reads, _| reads.dead(&owner, since, after.as_deref(), limit)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Suppressions for Store<S> {
+    async fn put(&self, owner: &Owner, entry: &Suppressed) -> Result<Put> {
+        let (owner, entry) = (owner.clone(), entry.clone());
+        self.shell.write(OnDisk, move |core, _| core.put_suppression(&owner, &entry)).await
+    }
+
+    async fn lift(&self, owner: &Owner, id: SuppressionId) -> Result<()> {
+        let owner = owner.clone();
+        self.shell.write(OnDisk, move |core, _| core.lift_suppression(&owner, id)).await
+    }
+
+    async fn find(&self, whom: Vec<Addressee>) -> Vec<Found> {
+        let count = whom.len();
+        let look = move |reads: Reads<'_>, _| Ok(whom.iter().map(|one| reads.suppressions_of(one)).collect());
+        self.shell.read(look).await.unwrap_or_else(|away| vec![Err(away); count])
+    }
+
+    async fn listed(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SuppressedPage> {
+        let (owner, after) = (owner.clone(), after.map(str::to_owned));
+        self.shell.read(move |reads, _| reads.suppressions(&owner, after.as_deref(), limit)).await
     }
 }

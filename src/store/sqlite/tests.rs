@@ -6,8 +6,9 @@ use std::sync::mpsc::{self, sync_channel};
 use std::time::Duration;
 
 use belfry_domain::notification::Fingerprint;
+use belfry_domain::suppression::SuppressionKind;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{Notification, NotificationId, UnixMs};
+use belfry_domain::{ChannelKind, Notification, NotificationId, UnixMs};
 use tempfile::TempDir;
 
 use super::core::{Core, Result};
@@ -21,6 +22,7 @@ use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::{Deliveries, NamedRecipient, NewNotification, Owner, Query};
 use crate::ports::recipients::{Profile, Recipient, Recipients};
+use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
 struct StoppedClock;
 
@@ -227,7 +229,7 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     let delivery = r#"{"lease_ms":7000,"spent":true}"#;
     conn.execute_batch(&format!(
         "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
-         DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;
+         DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens; DROP TABLE suppressions;
          DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;
          INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
          VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
@@ -255,7 +257,8 @@ async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its
     let path = place.path().join("belfry.db");
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; PRAGMA user_version = 3;",
+        "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE suppressions;
+         PRAGMA user_version = 3;",
     )
     .unwrap();
     drop(conn);
@@ -278,6 +281,38 @@ async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its
     let named = Query { recipient: Some(recipient), ..query.clone() };
     let found = async |query| store.search(query).await.unwrap().records.len();
     assert_eq!((found(query).await, found(named).await), (2, 1));
+}
+
+/// Of layout 4, which suppressed nothing.
+#[tokio::test]
+async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
+    let (place, store) = open();
+    let owner = Owner { tenant: "t".into(), environment: "live".into() };
+    store.put_profile(&owner, "ann", &Profile::default()).await.unwrap();
+    store.close().await;
+    let path = place.path().join("belfry.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE suppressions; PRAGMA user_version = 4;").unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
+    assert_eq!(store.recipient(&owner, "ann").await.unwrap(), Some(Recipient::default()));
+    let entry = Suppressed {
+        channel: ChannelKind::Email,
+        address_hash: "ab".repeat(16),
+        address_mask: "a…@example.com".into(),
+        kind: SuppressionKind::Manual,
+        category: None,
+        sender: None,
+        since: UnixMs(1),
+        until: None,
+        origin: "key_1".into(),
+        note: None,
+    };
+    assert_eq!(store.put(&owner, &entry).await.unwrap(), Put::Kept(Box::new(entry.clone())));
+    store.close().await;
+    // As it stands in the file.
+    let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
+    assert_eq!(store.find(vec![entry.addressee(&owner)]).await, [Ok(vec![entry])]);
 }
 
 fn intent(key: &str, recipient: Option<&str>) -> NewNotification {

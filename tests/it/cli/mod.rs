@@ -10,6 +10,7 @@ mod running;
 mod serving;
 mod settings;
 mod starting;
+mod suppressing;
 mod usage;
 mod vapid;
 

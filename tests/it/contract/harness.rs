@@ -13,6 +13,7 @@ use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
+use belfry::ports::suppressions::Suppressions;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Durability, Link, LinkSettings};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
@@ -52,9 +53,12 @@ impl Clock for ManualClock {
 }
 
 /// All ports of one store.
-pub trait Ports: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients {}
+pub trait Ports:
+    Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
+{
+}
 
-impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients> Ports for S {}
+impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions> Ports for S {}
 
 pub struct Harness {
     pub store: Arc<dyn Ports>,

@@ -11,6 +11,7 @@ mod installation;
 pub(crate) mod outbox_messages;
 mod paces;
 pub(crate) mod recipients;
+pub(crate) mod suppressions;
 
 /// Runs each named test on a fresh one of every store. A further store is one more module here.
 macro_rules! on_every_store {

@@ -14,6 +14,7 @@ use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
+use belfry::intake::suppressions::Blocklist;
 use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
 use belfry::ports::circuits::OpenCircuits;
@@ -21,6 +22,7 @@ use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
 use belfry::ports::outbox::Misbehaviours;
 use belfry::ports::policy::{OUTBOX, Policy};
+use belfry::ports::suppressions::Suppressions;
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::class::{Class, Order, RetryPolicy};
 use belfry_domain::outcome::RepeatGuard;
@@ -86,6 +88,8 @@ pub struct Bed {
 
 /// What a test changes about the bed.
 pub struct Plan {
+    /// What the accept asks, in place of the store.
+    pub suppressions: Option<Arc<dyn Suppressions>>,
     pub deliveries: Option<Arc<dyn Deliveries>>,
     pub limits: ApiLimits,
     pub server: ServerLimits,
@@ -98,6 +102,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             deliveries: None,
+            suppressions: None,
             // The machine that runs the tests may be busy; what is tested about it sets its own.
             limits: ApiLimits { store_deadline: SOON, ..ApiLimits::default() },
             server: ServerLimits::default(),
@@ -129,6 +134,7 @@ impl Bed {
             deliveries: plan.deliveries.clone().unwrap_or_else(|| store.clone()),
             content: Arc::new(Content::built_in().unwrap()),
             recipients: store.clone(),
+            suppressions: plan.suppressions.clone().unwrap_or_else(|| store.clone()),
             clock: clock.clone(),
             dice: Arc::new(MachineDice),
             facts: facts.clone(),
@@ -140,6 +146,7 @@ impl Bed {
             api_keys: store.clone(),
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
+            blocklist: Arc::new(Blocklist::new(store.clone(), clock.clone(), ports.policy.clone(), &[7; 32])),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,
@@ -328,7 +335,7 @@ pub fn policy() -> Policy {
         receipt_window: 3 * DAY,
         keep_content: 3 * DAY,
         channels: vec![ChannelKind::Email, ChannelKind::Sms],
-        required: false,
+        required: name == "code",
         budget_exempt: false,
     };
     let classes = [

@@ -18,3 +18,4 @@ mod recipients;
 mod restored;
 mod seen;
 mod support;
+mod suppressions;

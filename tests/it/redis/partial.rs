@@ -18,8 +18,9 @@ use rustix::process::Signal;
 use super::calls::until_ok;
 use super::cluster::Cluster;
 use super::server::PATIENCE;
-use crate::contract::fixture::{ask, due_in, ended, intent};
+use crate::contract::fixture::{acme, ask, due_in, ended, intent};
 use crate::contract::harness::{Harness, ManualClock, START};
+use crate::contract::suppressions::suppressed;
 use crate::peers::until::until;
 
 const SHARDS: u16 = 16;
@@ -160,6 +161,29 @@ async fn a_cluster_without_one_of_its_servers_is_ready_and_says_what_is_away() {
     cluster.servers.iter().for_each(|server| server.signal(Signal::STOP));
     assert!(matches!(h.store.probe().await, Err(StoreError::Unavailable(_))));
     cluster.servers.iter().for_each(|server| server.signal(Signal::CONT));
+}
+
+/// A look before calls: who writes to others must not wait for a server that is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_suppressed_is_told_of_all_whose_server_is_there() {
+    let cluster = Cluster::start();
+    let h = over(&cluster);
+    let all: Vec<_> = (0..INTENTS).map(|n| suppressed(&format!("ann {n}"), START)).collect();
+    for entry in &all {
+        h.suppress(&acme(), entry).await;
+    }
+    let there = |key: &belfry_domain::Key| cluster.holder(slot_of(&names().sequence(names().shard_of(key)))) != 1;
+    let expected: Vec<bool> = all.iter().map(|entry| there(&entry.addressee(&acme()).key())).collect();
+    cluster.servers[1].signal(Signal::STOP);
+    let found = h.store.find(all.iter().map(|entry| entry.addressee(&acme())).collect()).await;
+    cluster.servers[1].signal(Signal::CONT);
+    for ((found, entry), there) in found.into_iter().zip(all).zip(&expected) {
+        match found {
+            Ok(found) => assert!(*there && found == [entry]),
+            Err(why) => assert!(!there && matches!(why, StoreError::Unavailable(_)), "{why}"),
+        }
+    }
+    assert!(expected.contains(&true) && expected.contains(&false));
 }
 
 /// What a frozen server does once it thaws, for a claim that its worker has given up, must not wait for its

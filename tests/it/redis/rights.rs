@@ -19,6 +19,7 @@ use super::server::{Options, PATIENCE, Server};
 use crate::contract::fixture::{acme, intent};
 use crate::contract::harness::{Harness, ManualClock};
 use crate::contract::recipients::{device, of, word};
+use crate::contract::suppressions::suppressed;
 use crate::peers::until::until;
 
 /// What docs/configuration.md asks for, and no more.
@@ -50,6 +51,15 @@ async fn the_documented_permissions_are_enough() {
     h.store.purge(PurgeAsk { now: h.now(), keep_record: Duration::ZERO, limit: 1 }).await.unwrap();
     h.store.release(h.store.hold(h.now()).await.unwrap()).await.unwrap();
     keeps_recipients(&h).await;
+    keeps_suppressions(&h).await;
+}
+
+async fn keeps_suppressions(h: &Harness) {
+    let entry = suppressed("ann", h.now());
+    assert_eq!(h.suppress(&acme(), &entry).await, entry);
+    assert_eq!(h.store.find(vec![entry.addressee(&acme())]).await, [Ok(vec![entry.clone()])]);
+    assert_eq!(h.store.listed(&acme(), None, 10).await.unwrap().entries, [entry.clone()]);
+    h.store.lift(&acme(), entry.id(&acme())).await.unwrap();
 }
 
 async fn keeps_recipients(h: &Harness) {

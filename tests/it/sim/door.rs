@@ -15,6 +15,7 @@ use belfry::intake::stored::{Asker, Stored};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::policy::Policy;
 use belfry::ports::recipients::Recipients;
+use belfry::ports::suppressions::Suppressions;
 use belfry_domain::notification::TemplateRef;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{ChannelKind, NotificationId};
@@ -43,6 +44,7 @@ pub struct Door {
     pub shell: Arc<NodeShell>,
     pub store: Arc<dyn Deliveries>,
     pub recipients: Arc<dyn Recipients>,
+    pub suppressions: Arc<dyn Suppressions>,
     pub policy: Arc<Policy>,
     pub bug: Option<Bug>,
 }
@@ -77,6 +79,7 @@ impl Door {
             deliveries: self.store.clone(),
             content: Arc::new(Frozen),
             recipients: self.recipients.clone(),
+            suppressions: self.suppressions.clone(),
             clock: self.shell.clone(),
             dice: self.shell.clone(),
             facts: self.shell.clone(),

@@ -174,6 +174,7 @@ impl Run {
             deliveries: line.clone(),
             paces: line,
             recipients: self.store.clone(),
+            suppressions: self.store.clone(),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
@@ -275,6 +276,7 @@ impl CallerView {
             shell: self.world.node(node),
             store: Arc::new(line),
             recipients: self.store.clone(),
+            suppressions: self.store.clone(),
             policy: self.policy.clone(),
             bug: self.bug,
         };

@@ -8,6 +8,7 @@ mod doors;
 mod injection;
 mod python;
 mod real_server;
+mod suppressing;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -87,6 +87,8 @@ struct StoredDelivery<'a> {
     device_app: Option<&'a str>,
     #[b(30)]
     device_environment: Option<&'a str>,
+    #[b(31)]
+    suppressed_at_accept: Option<&'a str>,
 }
 
 #[derive(Encode, Decode)]
@@ -209,6 +211,7 @@ pub fn write_delivery(it: &Delivery) -> Vec<u8> {
         first_hash: it.first_hash.as_deref().map(|hash| Hex(Cow::Borrowed(hash))),
         device_app: it.device.as_ref().and_then(|device| device.app.as_deref()),
         device_environment: it.device.as_ref().and_then(|device| device.environment.as_deref()),
+        suppressed_at_accept: it.suppressed_at_accept.map(WhyCode::name),
     })
 }
 
@@ -248,6 +251,7 @@ pub fn read_delivery(body: &[u8], head: InHead) -> Result<Delivery> {
         first_hash: it.first_hash.map(|hash| hash.0.into_owned()),
         device: DeviceApp::said(it.device_app, it.device_environment),
         last: it.last.map(|why| why.read()),
+        suppressed_at_accept: it.suppressed_at_accept.map(|code| code.parse().unwrap_or(WhyCode::Unrecognised)),
         resolved: it.resolved.map(|hand| ByHand { by: hand.by.to_owned(), why: hand.why.to_owned() }),
         actions: it.actions.unwrap_or_default().into_iter().map(StoredAction::read).collect::<Result<_>>()?,
         timeline: timeline(it.timeline, it.left_out.unwrap_or_default()),

@@ -223,6 +223,7 @@ fn everything() -> Vec<Delivery> {
         first_hash: Some("0f".repeat(16)),
         device: DeviceApp::said(Some("com.example.app"), Some("sandbox")),
         last: Some(Why::said(WhyCode::TryLater, "450 later")),
+        suppressed_at_accept: Some(WhyCode::BouncedBefore),
         resolved: Some(ByHand { by: "key_1".into(), why: "seen".into() }),
         actions: asked.map(|asked| Action { key: base.id.0, asked }).into(),
         timeline: Timeline { entries: every_entry().map(|happened| Entry { at: NOW, happened }).into(), left_out: 5 },

@@ -3,7 +3,7 @@ use std::time::Duration;
 use belfry::ports::deliveries::{Accepted, PurgeAsk, Purged, Written};
 use belfry_domain::delivery::StateName;
 use belfry_domain::notification::Tombstone;
-use belfry_domain::{State, UnixMs};
+use belfry_domain::{Delivery, State, UnixMs, WhyCode};
 
 use crate::contract::fixture::{
     KEEP_CONTENT_MS, PARKED, WINDOW_MS, acme, ask, ended, id_of, in_group, intent, intent_of, next, queued,
@@ -14,6 +14,7 @@ use crate::contract::on_every_store;
 on_every_store!(
     content_goes_when_all_ended_and_its_age_has_come,
     content_without_an_age_goes_at_once,
+    what_ended_with_its_accept_ages_as_all_else_does,
     content_is_kept_while_one_is_failed_or_parked,
     content_reopened_is_kept_again,
     a_record_goes_by_its_end_and_leaves_a_tombstone,
@@ -105,6 +106,22 @@ async fn content_without_an_age_goes_at_once(h: Harness) {
     assert_eq!(purge(&h).await, NOTHING);
     h.finish(1, State::Accepted).await;
     assert_eq!(purge(&h).await, CONTENTS);
+}
+
+/// Suppressed: no claim, no settle.
+async fn what_ended_with_its_accept_ages_as_all_else_does(h: Harness) {
+    let mut new = intent_of(&h, "k", "acme", 2);
+    for one in &mut new.deliveries {
+        *one = Delivery { suppressed_at_accept: Some(WhyCode::BouncedBefore), ..ended(&h, one, State::Suppressed) };
+    }
+    h.create(new.clone()).await;
+    assert_eq!(h.record("k").await.unwrap().deliveries, new.deliveries);
+    assert!(h.claims(ask(1, 2)).await.claims.is_empty());
+    h.clock.step(AFTER_CONTENT);
+    assert_eq!(purge(&h).await, CONTENTS);
+    h.clock.step(KEEP_RECORD_MS - AFTER_CONTENT);
+    assert_eq!(purge(&h).await, RECORDS);
+    assert_eq!(h.store.remembered(id_of("k")).await.unwrap().unwrap().state, StateName::Suppressed);
 }
 
 async fn content_is_kept_while_one_is_failed_or_parked(h: Harness) {
