@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::caps::Caps;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
@@ -52,9 +53,9 @@ impl Clock for ManualClock {
 }
 
 /// All ports of one store.
-pub trait Ports: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients {}
+pub trait Ports: Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients {}
 
-impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients> Ports for S {}
+impl<S: Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients> Ports for S {}
 
 pub struct Harness {
     pub store: Arc<dyn Ports>,
