@@ -69,6 +69,7 @@ impl Providers {
         providers.insert(OUTBOX.to_owned(), self.outbox_provider(config));
         Ok(Policy {
             classes: parts.classes,
+            caps: parts.caps,
             providers,
             routes: parts.routes,
             environments: parts.environments,

@@ -4,6 +4,7 @@ use belfry_domain::class::RetryPolicy;
 use belfry_domain::{ChannelKind, Class, Order, Priority};
 use serde::{Deserialize, Serialize};
 
+use super::Config;
 use crate::ports::span::Span;
 
 /// Only `order` has to be given; the rest is what `transactional` has in the embedded defaults
@@ -35,6 +36,9 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
+    /// Those that its messages come under, by name.
+    #[serde(default)]
+    pub caps: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -85,6 +89,15 @@ mod defaults {
     pub fn channels() -> Vec<ChannelKind> {
         vec![ChannelKind::Email, ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush, ChannelKind::Sms]
     }
+}
+
+/// What contradicts itself, by key.
+pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
+    let of = |name: &String, class: &ClassConfig| {
+        let found = class.class(name).contradictions().into_iter();
+        found.map(|one| (format!("classes.{name}.{}", one.key), one.problem)).collect::<Vec<_>>()
+    };
+    config.classes.iter().flat_map(|(name, class)| of(name, class)).collect()
 }
 
 impl ClassConfig {

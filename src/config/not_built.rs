@@ -8,11 +8,9 @@ use super::layers::remove;
 use super::reading::Reading;
 
 /// `*` stands for one name.
-const KEYS: [(&str, &str); 7] = [
-    ("caps", "caps are"),
+const KEYS: [(&str, &str); 5] = [
     ("quiet_hours", "quiet hours are"),
     ("escalation", "escalation is"),
-    ("classes.*.caps", "caps are"),
     ("classes.*.quiet_hours", "quiet hours are"),
     ("classes.*.escalation", "escalation is"),
     ("classes.*.failover_after_unknown", "failover between providers is"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belfry_domain::caps::Cap;
 use belfry_domain::{ChannelKind, Class, Pace};
 use http::Uri;
 
@@ -25,6 +26,8 @@ pub struct Provider {
 #[derive(Clone)]
 pub struct Policy {
     pub classes: BTreeMap<String, Class>,
+    /// What the messages of a class come under, where it names any.
+    pub caps: BTreeMap<String, Vec<Cap>>,
     /// By name; [`OUTBOX`] is always among them.
     pub providers: BTreeMap<String, Provider>,
     /// Which providers a channel's messages go to; a channel without any goes to [`OUTBOX`].
@@ -183,6 +186,7 @@ mod tests {
         ];
         let policy = Policy {
             classes: BTreeMap::new(),
+            caps: BTreeMap::new(),
             providers: BTreeMap::new(),
             routes: [(ChannelKind::Apns, routes), (ChannelKind::Fcm, vec![Route::any("google")])].into(),
             environments: BTreeMap::new(),

@@ -57,8 +57,6 @@ const BAD: &[(&str, &[&str])] = &[
     ),
     ("[store.redis]\nprefx = \"x\"\n", &["store.redis.prefx: no such key; did you mean \"prefix\"?"]),
     ("[store]\nkind = \"sqllite\"\n", &["store.kind: expected one of \"sqlite\""]),
-    ("[caps.x]\nlimit = 3\n", &["caps: caps are not built yet"]),
-    ("[classes.receipt]\ncaps = [\"x\"]\n", &["classes.receipt.caps: caps are not built yet"]),
     ("[quiet_hours]\n", &["quiet_hours: quiet hours are not built yet"]),
     ("[escalation]\n", &["escalation: escalation is not built yet"]),
     ("[providers.p]\nkind = \"twilio\"\n", &["providers.p.kind: providers of kind \"twilio\" are not built yet"]),

@@ -88,6 +88,7 @@ impl Node {
             seen_token: Arc::new(|id| format!("seen {id}")),
             deliveries: line.clone(),
             paces: scenery.place.paces.clone(),
+            caps: scenery.place.caps.clone(),
             recipients: scenery.place.recipients.clone(),
             render: scenery.place.render.clone(),
             clock,
@@ -152,6 +153,7 @@ const KEY: &str = "key_000000000000";
 fn policy(provider: Provider) -> Policy {
     Policy {
         classes: Class::ALL.iter().map(|class| (class.name().to_owned(), class.config())).collect(),
+        caps: BTreeMap::new(),
         providers: [(OUTBOX.to_owned(), provider.clone()), ("drill".to_owned(), provider)].into(),
         routes: [ChannelKind::Email, ChannelKind::Apns].map(|channel| (channel, vec![Route::any("drill")])).into(),
         environments: BTreeMap::new(),

@@ -342,6 +342,7 @@ pub fn policy() -> Policy {
     ];
     Policy {
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
+        caps: BTreeMap::new(),
         providers: BTreeMap::new(),
         routes: BTreeMap::new(),
         environments: BTreeMap::new(),

@@ -10,6 +10,7 @@ use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
+use belfry_domain::caps::Cap;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
 use belfry_domain::notification::Record;
@@ -45,6 +46,8 @@ pub struct Plan {
     pub slow: Duration,
     /// Of the mail provider.
     pub pace: Option<Pace>,
+    /// By class.
+    pub caps: BTreeMap<String, Vec<Cap>>,
 }
 
 pub struct Run {
@@ -160,7 +163,8 @@ impl Run {
         let line = Arc::new(line);
         let deps = Deps {
             deliveries: line.clone(),
-            paces: line,
+            paces: line.clone(),
+            caps: line,
             recipients: self.store.clone(),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
@@ -198,6 +202,7 @@ impl Run {
         };
         Arc::new(Policy {
             classes: classes(),
+            caps: self.plan.caps.clone(),
             providers: [
                 (OUTBOX.into(), provider(RepeatGuard::None, None, None)),
                 ("mail".into(), provider(RepeatGuard::None, None, self.plan.pace)),
