@@ -76,6 +76,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
     let deps = engine::Deps {
         deliveries: store.deliveries.clone(),
         paces: store.paces.clone(),
+        caps: store.caps.clone(),
         recipients: store.recipients.clone(),
         render: Arc::new(templates.clone()),
         seen_token: Arc::new(|id| format!("seen {id}")),

@@ -105,6 +105,7 @@ impl Parts {
         let deps = engine::Deps {
             deliveries: self.stores.deliveries.clone(),
             paces: self.stores.paces.clone(),
+            caps: self.stores.caps.clone(),
             render: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),

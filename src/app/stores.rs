@@ -11,6 +11,7 @@ use crate::http::Workers;
 use crate::machine::MachineDice;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
+use crate::ports::caps::Caps;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
@@ -28,6 +29,7 @@ pub struct Stores {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
     pub paces: Arc<dyn Paces>,
+    pub caps: Arc<dyn Caps>,
     pub recipients: Arc<dyn Recipients>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
@@ -89,12 +91,13 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients,
+        S: Deliveries + Holds + Paces + Caps + ApiKeys + Installation + OutboxMessages + Recipients,
     {
         Self {
             deliveries: store.clone(),
             holds: store.clone(),
             paces: store.clone(),
+            caps: store.clone(),
             api_keys: store.clone(),
             installation: store.clone(),
             outbox: store.clone(),

@@ -125,7 +125,7 @@ impl Ground for DrillGround {
         config.store.redis.prefix = name;
         let first = self.stores(&config).await?;
         let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
-        let recipients = first.recipients.clone();
+        let (recipients, caps) = (first.recipients.clone(), first.caps.clone());
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone());
         let mut opened = vec![first];
@@ -143,6 +143,7 @@ impl Ground for DrillGround {
         Ok(Place {
             nodes: [deliveries, other],
             paces,
+            caps,
             recipients,
             content: Arc::new(templates.clone()),
             render: Arc::new(templates),
