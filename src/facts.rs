@@ -79,6 +79,11 @@ pub enum Fact {
         parts: u32,
         of: u32,
     },
+    /// A call was not made because a cap is full: its delivery waits, or ended suppressed.
+    Capped {
+        cap: String,
+        suppressed: bool,
+    },
     /// A store call failed; `verb` is the port's method.
     StoreUnavailable {
         verb: &'static str,

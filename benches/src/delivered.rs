@@ -54,6 +54,7 @@ impl Delivered {
         let deps = Deps {
             deliveries: store.deliveries.clone(),
             paces: store.paces.clone(),
+            caps: store.caps.clone(),
             recipients: store.recipients.clone(),
             suppressions: store.suppressions.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
@@ -87,6 +88,7 @@ pub(crate) fn policy(classes: Vec<Class>, channel: Arc<dyn Channel>, concurrency
     Policy {
         rules: BTreeMap::new(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
+        caps: BTreeMap::new(),
         providers: BTreeMap::from([(PROVIDER.to_owned(), provider.clone()), (OUTBOX.to_owned(), provider)]),
         routes: [ChannelKind::Email, ChannelKind::Webhook, ChannelKind::Apns]
             .map(|channel| (channel, vec![Route::any(PROVIDER)]))

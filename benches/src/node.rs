@@ -77,6 +77,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
     let deps = engine::Deps {
         deliveries: store.deliveries.clone(),
         paces: store.paces.clone(),
+        caps: store.caps.clone(),
         recipients: store.recipients.clone(),
         suppressions: store.suppressions.clone(),
         render: Arc::new(templates.clone()),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use belfry::machine::{MachineClock, MachineDice};
 use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::caps::Caps;
 use belfry::ports::clock::Dice;
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
@@ -67,6 +68,7 @@ pub(crate) struct Opened {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
     pub paces: Arc<dyn Paces>,
+    pub caps: Arc<dyn Caps>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -85,6 +87,7 @@ impl Opened {
                     deliveries: store.clone(),
                     holds: store.clone(),
                     paces: store.clone(),
+                    caps: store.clone(),
                     api_keys: store.clone(),
                     installation: store.clone(),
                     outbox: store.clone(),
@@ -113,6 +116,7 @@ fn open_redis(at: &str) -> Result<Opened> {
         deliveries: store.clone(),
         holds: store.clone(),
         paces: store.clone(),
+        caps: store.clone(),
         api_keys: store.clone(),
         installation: store.clone(),
         outbox: store.clone(),

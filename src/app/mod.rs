@@ -164,6 +164,7 @@ pub fn check(config: &Config) -> Result<(), ConfigErrors> {
 
 fn names(config: &Config) -> Names {
     Names::new(config.classes.keys().map(String::as_str), config.provider_names())
+        .with_caps(config.caps.keys().map(String::as_str))
 }
 
 fn load_content(config: &Config) -> Result<Content, ConfigErrors> {

@@ -110,6 +110,7 @@ impl Parts {
         let deps = engine::Deps {
             deliveries: self.stores.deliveries.clone(),
             paces: self.stores.paces.clone(),
+            caps: self.stores.caps.clone(),
             render: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),

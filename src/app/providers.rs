@@ -70,6 +70,7 @@ impl Providers {
         Ok(Policy {
             classes: parts.classes,
             rules: parts.rules,
+            caps: parts.caps,
             providers,
             routes: parts.routes,
             environments: parts.environments,

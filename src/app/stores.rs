@@ -11,6 +11,7 @@ use crate::http::Workers;
 use crate::machine::MachineDice;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
+use crate::ports::caps::Caps;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
@@ -29,6 +30,7 @@ pub struct Stores {
     pub deliveries: Arc<dyn Deliveries>,
     pub holds: Arc<dyn Holds>,
     pub paces: Arc<dyn Paces>,
+    pub caps: Arc<dyn Caps>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub api_keys: Arc<dyn ApiKeys>,
@@ -91,12 +93,13 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions,
+        S: Deliveries + Holds + Paces + Caps + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions,
     {
         Self {
             deliveries: store.clone(),
             holds: store.clone(),
             paces: store.clone(),
+            caps: store.clone(),
             api_keys: store.clone(),
             installation: store.clone(),
             outbox: store.clone(),

@@ -8,7 +8,7 @@ use hyper::http::uri::Authority;
 
 use super::problem::{Origin, Problem, near_match};
 use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConfig};
-use super::{Config, HttpConfig};
+use super::{Config, HttpConfig, caps, class};
 use crate::channel::apns::ApnsChannel;
 use crate::channel::fcm::FcmChannel;
 use crate::channel::setting::WrongSetting;
@@ -39,13 +39,10 @@ pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin, before: &[
     for (name, environment) in &config.environments {
         checks.environment(name, environment);
     }
-    for (name, class) in &config.classes {
-        if let Some((key, what)) = class.wrong_hours() {
-            checks.refuse(&format!("classes.{name}.{key}"), what);
-        }
-        for contradiction in class.class(name).contradictions() {
-            checks.refuse(&format!("classes.{name}.{}", contradiction.key), contradiction.problem);
-        }
+    for (key, what) in
+        class::contradictions(config).into_iter().chain(caps::contradictions(config, &|key| checks.knows(key)))
+    {
+        checks.refuse(&key, what);
     }
     checks.found
 }

@@ -6,6 +6,7 @@ use belfry_domain::quiet::{NoQuietHours, QuietHours};
 use belfry_domain::{ChannelKind, Class, Order, Priority};
 use serde::{Deserialize, Serialize};
 
+use super::Config;
 use crate::ports::span::Span;
 
 /// Only `order` has to be given; the rest is what `transactional` has in the embedded defaults
@@ -37,6 +38,9 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
+    /// Those that its messages come under, by name.
+    #[serde(default)]
+    pub caps: Vec<String>,
     /// Absent: it goes out at any hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHoursConfig>,
@@ -108,6 +112,16 @@ mod defaults {
     pub fn channels() -> Vec<ChannelKind> {
         vec![ChannelKind::Email, ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush, ChannelKind::Sms]
     }
+}
+
+/// What contradicts itself, by key.
+pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
+    let of = |name: &String, class: &ClassConfig| {
+        let found = class.class(name).contradictions().into_iter().map(|one| (one.key.to_owned(), one.problem));
+        let found = class.wrong_hours().into_iter().chain(found);
+        found.map(|(key, problem)| (format!("classes.{name}.{key}"), problem)).collect::<Vec<_>>()
+    };
+    config.classes.iter().flat_map(|(name, class)| of(name, class)).collect()
 }
 
 impl ClassConfig {

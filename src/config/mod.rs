@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry_domain::admission::Rules;
+use belfry_domain::caps::Cap;
 use belfry_domain::{ChannelKind, Class};
 use secrecy::SecretString;
 use serde::Serialize;
 
 use crate::ports::policy::{EnvironmentRule, OUTBOX, Route};
 
+mod caps;
 mod check;
 mod class;
 mod layers;
@@ -23,6 +25,7 @@ mod sections;
 mod show;
 mod variables;
 
+pub use caps::{CapConfig, CountedBy};
 pub use class::{ClassConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
@@ -41,7 +44,7 @@ pub const BOOTSTRAP_KEY: &str = "BELFRY_BOOTSTRAP_KEY";
 /// The kinds of providers that are built.
 pub(crate) const KINDS: [&str; 5] = ["smtp", "apns", "fcm", "web_push", "outbox"];
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "http",
     "store",
     "engine",
@@ -53,6 +56,7 @@ const SECTIONS: [&str; 11] = [
     "providers",
     "environments",
     "classes",
+    "caps",
 ];
 
 /// A configuration that holds together.
@@ -69,6 +73,7 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     pub environments: BTreeMap<String, EnvironmentConfig>,
     pub classes: BTreeMap<String, ClassConfig>,
+    pub caps: BTreeMap<String, CapConfig>,
     /// From [`BOOTSTRAP_KEY`]: 32 to 128 visible ASCII characters.
     #[serde(skip)]
     pub bootstrap_key: Option<SecretString>,
@@ -86,6 +91,8 @@ pub struct Config {
 pub struct PolicyParts {
     pub classes: BTreeMap<String, Class>,
     pub rules: BTreeMap<String, Rules>,
+    /// The caps of each class that has any.
+    pub caps: BTreeMap<String, Vec<Cap>>,
     /// The providers of each channel that has any.
     pub routes: BTreeMap<ChannelKind, Vec<Route>>,
     pub environments: BTreeMap<String, EnvironmentRule>,
@@ -135,6 +142,7 @@ impl Config {
         let providers = named(reading, "providers", provider);
         let environments = named(reading, "environments", |reading, key| reading.section(key));
         let classes = named(reading, "classes", |reading, key| reading.section(key));
+        let caps = named(reading, "caps", |reading, key| reading.section(key));
         let bootstrap_key = secrets::bootstrap_key(sources, &mut reading.problems);
         Some(Self {
             http: http?,
@@ -148,6 +156,7 @@ impl Config {
             providers,
             environments,
             classes,
+            caps,
             bootstrap_key,
             unread: Vec::new(),
             origins: BTreeMap::new(),
@@ -163,6 +172,7 @@ impl Config {
         PolicyParts {
             classes: self.classes.iter().map(|(name, class)| (name.clone(), class.class(name))).collect(),
             rules: self.classes.iter().map(|(name, class)| (name.clone(), class.rules())).collect(),
+            caps: caps::by_class(self),
             routes: self
                 .channels
                 .iter()

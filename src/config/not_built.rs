@@ -8,10 +8,8 @@ use super::layers::remove;
 use super::reading::Reading;
 
 /// `*` stands for one name.
-const KEYS: [(&str, &str); 5] = [
-    ("caps", "caps are"),
+const KEYS: [(&str, &str); 3] = [
     ("escalation", "escalation is"),
-    ("classes.*.caps", "caps are"),
     ("classes.*.escalation", "escalation is"),
     ("classes.*.failover_after_unknown", "failover between providers is"),
 ];

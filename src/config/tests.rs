@@ -37,6 +37,7 @@ impl Dir {
     }
 }
 
+mod caps;
 mod push;
 mod refusals;
 
@@ -113,6 +114,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("log", keys_of::<LogConfig>()),
         ("channels.email", keys_of::<ChannelConfig>()),
         ("environments.staging", keys_of::<EnvironmentConfig>()),
+        ("caps.receipts_per_order", keys_of::<CapConfig>()),
         ("providers.main", keys_of::<SmtpConfig>()),
         ("providers.main.pace", keys_of::<PaceConfig>()),
         ("providers.main.dkim", keys_of::<DkimConfig>()),

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use belfry_domain::admission::{Verdict, admit};
+use belfry_domain::caps::Cap;
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::outcome::{Looked, RepeatGuard};
 use belfry_domain::timeline::ClaimMark;
@@ -11,6 +12,7 @@ use belfry_domain::{Class, Delivery, Event, Lane, Outcome, UnixMs, Why, WhyCode}
 use futures::FutureExt;
 
 use super::calls::Slot;
+use super::caps::Places;
 use super::devices::Aimed;
 use super::health::Gate;
 use super::ledger::{Live, Place};
@@ -52,7 +54,8 @@ pub(super) async fn run(
     let configured = policy.classes.contains_key(&claim.delivery.class);
     let to_settle = match provider {
         Some(provider) if configured => {
-            let work = Work { shared: &shared, claim: &claim, look, class: &class, provider, live: &place.live };
+            let caps = policy.caps.get(&claim.delivery.class).map(Vec::as_slice);
+            let work = Work { shared: &shared, claim: &claim, look, class: &class, caps, provider, live: &place.live };
             work.run(held, paced).await
         }
         _ => {
@@ -102,6 +105,8 @@ pub(super) struct Work<'a> {
     pub(super) claim: &'a Claim,
     pub(super) look: Look,
     pub(super) class: &'a Class,
+    /// Those of the class, where it has any.
+    pub(super) caps: Option<&'a [Cap]>,
     pub(super) provider: &'a Provider,
     live: &'a Arc<Live>,
 }
@@ -147,32 +152,45 @@ impl<'a> Work<'a> {
             Ok(place) => place,
             Err(event) => return Some((held, event)),
         };
+        let mut places = match self.take_places(&held.delivery, &out.address).await {
+            Ok(places) => places,
+            Err(event) => return event.map(|event| (held, event)),
+        };
         if let Some(event) = self.beyond_budget(&held.delivery) {
             return Some((held, event));
         }
         if self.class.at_most_once() {
             held = self.spend(held).await?;
+        }
+        if self.records_first() {
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
         }
-        if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
+        let now = self.shared.deps.clock.boot();
+        if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) || !Places::leave_time(&places, now) {
             // Slept through the lease before anything was sent.
             return Some((held, Event::Released));
         }
-        let now = self.shared.deps.clock.boot();
         if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
             return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
         }
         let service = place.as_ref().map(|place| &place.service);
-        let event = self.call(&out, &held, (aimed.as_ref(), service)).await;
+        places.iter_mut().for_each(Places::call_begins);
+        let event = self.call(&out, &held, (aimed.as_ref(), service), places.as_ref()).await;
+        places.iter_mut().for_each(|places| places.call_ended(&event));
         drop((turn, place));
         Some((held, event))
     }
 
-    /// At least once: the turn to call. At most once: the turn to spend first, so that a provider
+    /// Something is on record before the call: that it is spent, or its places.
+    fn records_first(&self) -> bool {
+        self.class.at_most_once() || self.caps.is_some()
+    }
+
+    /// At least once: the turn to call. At most once and under caps: the turn to spend first, so that a provider
     /// need not wait while that is recorded; as many as may call may have spent before their call,
     /// and that is what a crash costs at the most.
     async fn turn(&self) -> Slot {
-        let calls = if self.class.at_most_once() { &self.shared.spending } else { &self.shared.calls };
+        let calls = if self.records_first() { &self.shared.spending } else { &self.shared.calls };
         calls.enter(&self.claim.delivery.lane, self.provider.concurrency).await
     }
 
@@ -313,12 +331,13 @@ impl<'a> Work<'a> {
         out: &Outgoing,
         held: &Held<'_>,
         (aimed, service): (Option<&Aimed>, Option<&Service>),
+        places: Option<&Places<'_>>,
     ) -> Event {
         let clock = &self.shared.deps.clock;
         let started = clock.boot();
         let call = Call::new(self.live.clone());
         let mut cut_off = self.shared.cut_off.subscribe();
-        let sending = AssertUnwindSafe(self.provider.channel.send(out, &call)).catch_unwind();
+        let sending = AssertUnwindSafe(self.send(out, &call, places)).catch_unwind();
         let outcome = tokio::select! {
             biased;
             sent = sending => sent.unwrap_or_else(|_| {

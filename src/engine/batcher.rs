@@ -82,6 +82,12 @@ where
         self.queue.send(Asked { item, urgent, answer }).await.ok()?;
         answered.await.ok()
     }
+
+    /// For what nobody waits for. Forgotten where too much waits already.
+    pub(super) fn post(&self, item: T) {
+        let (answer, _) = oneshot::channel();
+        drop(self.queue.try_send(Asked { item, urgent: false, answer }));
+    }
 }
 
 /// What a write of several may say of one.

@@ -6,6 +6,7 @@ mod admission;
 mod attempt;
 mod batcher;
 mod calls;
+mod caps;
 mod claimer;
 mod devices;
 mod health;
@@ -34,6 +35,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::facts::{Fact, FactSink};
 use crate::ports::StoreError;
+use crate::ports::caps::Caps;
 use crate::ports::channel::Receipt;
 use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use crate::ports::deliveries::Deliveries;
@@ -86,6 +88,7 @@ pub trait Render: Send + Sync + 'static {
 pub struct Deps {
     pub deliveries: Arc<dyn Deliveries>,
     pub paces: Arc<dyn Paces>,
+    pub caps: Arc<dyn Caps>,
     pub render: Arc<dyn Render>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
@@ -135,6 +138,7 @@ pub(crate) struct Shared {
     services: services::Services,
     tokens: tokens::Tokens,
     settler: settle::Settler,
+    books: caps::Books,
     /// No new claims.
     draining: watch::Sender<bool>,
     /// Open calls are broken off.
@@ -166,6 +170,7 @@ impl Engine {
     #[must_use]
     pub fn start_with(duties: Duties, deps: Deps, settings: Settings, receipts: mpsc::Receiver<Receipt>) -> Self {
         let (settler, batches) = settle::Settler::new(deps.clone());
+        let (books, places) = caps::Books::new(&deps);
         let shared = Arc::new(Shared {
             ledger: ledger::Ledger::new(deps.clock.clone()),
             permits: permits::Permits::default(),
@@ -176,6 +181,7 @@ impl Engine {
             services: services::Services::default(),
             tokens: tokens::Tokens::default(),
             settler,
+            books,
             draining: watch::channel(false).0,
             cut_off: watch::channel(false).0,
             alone_hint: AtomicBool::new(true),
@@ -187,6 +193,7 @@ impl Engine {
         });
         if duties.work {
             shared.start_work(batches, receipts);
+            places.start(&shared);
         }
         match duties {
             Duties { sweep: true, .. } => shared.keep_running("sweeper", sweeper::run),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belfry_domain::admission::Rules;
+use belfry_domain::caps::Cap;
 use belfry_domain::{ChannelKind, Class, Pace};
 use http::Uri;
 
@@ -28,6 +29,8 @@ pub struct Policy {
     pub classes: BTreeMap<String, Class>,
     /// Their rules of admission, by the same names; of a class without an entry there are none.
     pub rules: BTreeMap<String, Rules>,
+    /// What the messages of a class come under, where it names any.
+    pub caps: BTreeMap<String, Vec<Cap>>,
     /// By name; [`OUTBOX`] is always among them.
     pub providers: BTreeMap<String, Provider>,
     /// Which providers a channel's messages go to; a channel without any goes to [`OUTBOX`].
@@ -187,6 +190,7 @@ mod tests {
         let policy = Policy {
             rules: BTreeMap::new(),
             classes: BTreeMap::new(),
+            caps: BTreeMap::new(),
             providers: BTreeMap::new(),
             routes: [(ChannelKind::Apns, routes), (ChannelKind::Fcm, vec![Route::any("google")])].into(),
             environments: BTreeMap::new(),

@@ -15,6 +15,7 @@ pub(super) const OTHER: Label = Label(Text::Fixed("other"));
 pub struct Names {
     classes: BTreeSet<Arc<str>>,
     providers: BTreeSet<Arc<str>>,
+    caps: BTreeSet<Arc<str>>,
 }
 
 impl Names {
@@ -23,7 +24,13 @@ impl Names {
         Self {
             classes: classes.into_iter().map(Arc::from).collect(),
             providers: providers.into_iter().map(Arc::from).collect(),
+            caps: BTreeSet::new(),
         }
+    }
+
+    #[must_use]
+    pub fn with_caps<'a>(self, caps: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { caps: caps.into_iter().map(Arc::from).collect(), ..self }
     }
 
     pub(super) fn has_provider(&self, name: &str) -> bool {
@@ -36,6 +43,10 @@ impl Names {
 
     pub(super) fn provider(&self, name: &str) -> Label {
         known(&self.providers, name)
+    }
+
+    pub(super) fn cap(&self, name: &str) -> Label {
+        known(&self.caps, name)
     }
 }
 

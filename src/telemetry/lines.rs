@@ -57,12 +57,11 @@ pub(super) fn write(fact: &Fact) {
         Fact::PaceShared { provider, parts, of } => {
             info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
         }
+        Fact::Capped { cap, suppressed } => capped(cap, *suppressed),
         Fact::StoreUnavailable { verb, why } => {
             error!(target: STORE, fact = "store_unavailable", verb, %why, "the store is unavailable");
         }
-        Fact::StoreRecovered => {
-            info!(target: STORE, fact = "store_recovered", "the store is back");
-        }
+        Fact::StoreRecovered => info!(target: STORE, fact = "store_recovered", "the store is back"),
         Fact::Store(news) => store_news(news),
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
         Fact::HoldReleased { by, at } => hold_released(by, *at),
@@ -88,6 +87,10 @@ pub(super) fn write(fact: &Fact) {
 
 fn draining(calls: usize, grace: Duration) {
     info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(), "draining: no new requests and claims");
+}
+
+fn capped(cap: &str, suppressed: bool) {
+    debug!(target: ENGINE, fact = "capped", cap, suppressed, "a call was not made because a cap is full");
 }
 
 fn provider_news(provider: &str, news: ProviderNews) {

@@ -81,6 +81,7 @@ families! {
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
+    plain capped: Count<2> = Family::default(), "cap_refusals", "Calls that were not made because a cap was full";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
     plain went_back: Counter = Counter::default(), "store_went_back", "Times a shard of the store had lost what it had acknowledged";
@@ -158,6 +159,10 @@ impl Metrics {
         self.names.read().unwrap_or_else(PoisonError::into_inner).provider(name)
     }
 
+    fn cap(&self, name: &str) -> Label {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).cap(name)
+    }
+
     fn set_depths(&self, depths: &Depths, now: UnixMs) {
         self.depth.set(depths, now, &self.names.read().unwrap_or_else(PoisonError::into_inner));
     }
@@ -205,6 +210,7 @@ impl Metrics {
             Fact::CircuitClosed { provider, service } => self.set_own(provider, service.as_ref(), 0),
             Fact::Provider { provider, news } => self.provider_news(provider, *news),
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
+            Fact::Capped { cap, suppressed } => self.capped(cap, *suppressed),
             Fact::StoreUnavailable { verb, why: _ } => {
                 all.store_up.set(0);
                 all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();
@@ -267,6 +273,11 @@ impl Metrics {
                 all.certificates.get_or_create(&[provider]).set(end.at.0.div_euclid(1000));
             }
         }
+    }
+
+    fn capped(&self, cap: &str, suppressed: bool) {
+        let then = if suppressed { "suppressed" } else { "deferred" };
+        self.families.capped.get_or_create(&[("cap", self.cap(cap)), ("then", then.into())]).inc();
     }
 
     fn pace_share(&self, provider: &str, parts: u32, of: u32) {

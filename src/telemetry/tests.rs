@@ -19,8 +19,11 @@ use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
+mod caps;
+
 fn recorder() -> Recorder {
-    Recorder::new(Names::new(["code", "receipt"], ["main", "outbox"]), Arc::new(outages::tests::At::default()))
+    let names = Names::new(["code", "receipt"], ["main", "outbox"]).with_caps(["daily"]);
+    Recorder::new(names, Arc::new(outages::tests::At::default()))
 }
 
 fn key(n: u64) -> Key {

@@ -28,6 +28,11 @@ pub enum Verdict {
         until: UnixMs,
         why: DeferWhy,
     },
+    /// This cap is full. To be asked again at `until`.
+    Capped {
+        until: UnixMs,
+        cap: String,
+    },
 }
 
 /// A class's own rules of admission.
@@ -115,21 +120,25 @@ pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Opti
     }
 }
 
-/// What is suppressed only if calls under way reach somebody is looked at again after this at the latest.
+/// What calls under way may still make room for is looked at again after this at the latest.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// What a full cap means for a delivery.
+/// What a full cap means for a delivery. All moments by one clock.
 ///
 /// Nothing is suppressed because of calls that may still come to nothing. Nor is a delivery whose earlier
 /// call may have arrived, and counts for that: it waits for room, so that it is cleared up or visibly expires.
+/// And nothing waits for the moment by which a call has ended at the latest: most end long before.
 #[must_use]
 pub fn refused(delivery: &Delivery, cap: &Cap, full: Full, now: UnixMs) -> Verdict {
-    let hold = |until| Verdict::Hold { until, why: DeferWhy::Cap };
+    let hold = |until| Verdict::Capped { until, cap: cap.name.clone() };
+    let again = now.plus(LOOK_AGAIN.min(cap.window));
     match (cap.then, full.open_until) {
-        (Then::Suppress, Some(open_until)) => hold(open_until.min(now.plus(LOOK_AGAIN))),
+        (Then::Suppress, Some(open_until)) => hold(open_until.min(again)),
         (Then::Suppress, None) if !delivery.this_send_may_have_arrived() => {
             Verdict::Suppress(Why::said(WhyCode::CapReached, &cap.name))
         }
+        // What has ended leaves the window before the whole of it has passed.
+        (Then::Defer | Then::Suppress, _) if full.until > now.plus(cap.window) => hold(full.until.min(again)),
         (Then::Defer | Then::Suppress, _) => hold(full.until),
     }
 }

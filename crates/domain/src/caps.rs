@@ -25,13 +25,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::class::{Class, Contradiction};
+use crate::class::Contradiction;
 use crate::delivery::Delivery;
 use crate::key::{Key, KeyKind, child_key};
 use crate::lane::{ChannelKind, named_enum};
 use crate::outcome::Outcome;
 use crate::subject::Subject;
 use crate::time::UnixMs;
+use crate::timeline::Happened;
 
 /// Of what there may be so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,13 +174,16 @@ impl Fate {
             | Outcome::Throttled { .. } => Self::GivenBack,
         }
     }
+}
 
-    /// Of a claim that lapsed, by the record from before that is noted. At least once nobody knows whether
-    /// the call was made; at most once it was not unless it was spent.
-    #[must_use]
-    pub fn of_lapsed(delivery: &Delivery, class: &Class) -> Self {
-        if class.at_most_once() && !delivery.spent { Self::GivenBack } else { Self::Counts }
-    }
+/// Under which the claims of this send took that lapsed before a call can have been made: their worker died between
+/// the take and *spent*. To be given back by the next claim, which knows the ledgers. Those of the others stand: at
+/// least once nobody knows whether the call was made, and it may still go on.
+pub fn left_behind(delivery: &Delivery) -> impl Iterator<Item = Key> {
+    delivery.timeline.of_send(delivery.send).iter().filter_map(|entry| {
+        let Happened::Lapsed { claim, may_have_sent: false } = &entry.happened else { return None };
+        Some(reservation(delivery, claim.fence))
+    })
 }
 
 /// There is no room.

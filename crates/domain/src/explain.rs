@@ -113,8 +113,8 @@ impl Delivery {
     fn waiting_for(&self, why: DeferWhy) -> String {
         match why {
             DeferWhy::Retry => match &self.last {
-                Some(_) => format!("Waiting to try again: {}.", self.last_words("")),
-                None => "Waiting to try again.".into(),
+                Some(why) if why.code != WhyCode::CapReached => format!("Waiting to try again: {}.", self.last_words("")),
+                _ => "Waiting to try again.".into(),
             },
             DeferWhy::Budget => {
                 "Waiting to try again: this lane's retries are limited to a tenth of its traffic.".into()
@@ -127,7 +127,12 @@ impl Delivery {
                 format!("Waiting until the provider's settings are mended: {}.", self.last_words(""))
             }
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
-            DeferWhy::Cap => "Waiting because as many as a limit allows have been sent.".into(),
+            DeferWhy::Cap => match &self.last {
+                Some(why) if why.code == WhyCode::CapReached => {
+                    format!("Waiting because as many as {} allows have been sent.", why.limit())
+                }
+                _ => "Waiting because as many as a limit allows have been sent.".into(),
+            },
             DeferWhy::QuietHours => "Waiting for the end of the recipient's quiet hours.".into(),
             DeferWhy::Paused => "Waiting because messages like this are paused here.".into(),
             DeferWhy::Unconfigured if self.lane.provider == UNSERVED => {
@@ -287,9 +292,9 @@ fn without_stop(text: &str) -> &str {
 }
 
 impl Why {
-    fn limit_reached(&self) -> String {
-        let named = self.answer.as_ref().map(|cap| format!(" \"{cap}\"")).unwrap_or_default();
-        format!("as many as the limit{named} allows had been sent")
+    /// By its name.
+    fn limit(&self) -> String {
+        self.answer.as_ref().map_or_else(|| "the limit".into(), |cap| format!("the limit \"{cap}\""))
     }
 
     /// A clause that fits after "because".
@@ -338,7 +343,7 @@ impl Why {
             WhyCode::Complained => "the recipient complained of an earlier message",
             WhyCode::Unsubscribed => "the recipient unsubscribed from messages like this",
             WhyCode::TurnedOff => "the recipient turned off messages like this on this channel",
-            WhyCode::CapReached => return self.limit_reached(),
+            WhyCode::CapReached => return format!("as many as {} allows had been sent", self.limit()),
         }
         .into()
     }

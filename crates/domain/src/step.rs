@@ -259,6 +259,12 @@ impl Draft<'_> {
             }
             Verdict::Suppress(why) => self.suppress(why),
             Verdict::Hold { until, why } => self.put_off(until, why),
+            Verdict::Capped { until, cap } => {
+                if !self.stopped_meanwhile() {
+                    self.next.last = Some(Why::said(WhyCode::CapReached, cap));
+                    self.defer(until, DeferWhy::Cap);
+                }
+            }
         }
         Ok(())
     }

@@ -126,6 +126,7 @@ impl Ground for DrillGround {
         let first = self.stores(&config).await?;
         let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
         let (recipients, suppressions) = (first.recipients.clone(), first.suppressions.clone());
+        let caps = first.caps.clone();
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone());
         let mut opened = vec![first];
@@ -143,6 +144,7 @@ impl Ground for DrillGround {
         Ok(Place {
             nodes: [deliveries, other],
             paces,
+            caps,
             recipients,
             suppressions,
             content: Arc::new(templates.clone()),

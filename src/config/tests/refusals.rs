@@ -57,8 +57,6 @@ const BAD: &[(&str, &[&str])] = &[
     ),
     ("[store.redis]\nprefx = \"x\"\n", &["store.redis.prefx: no such key; did you mean \"prefix\"?"]),
     ("[store]\nkind = \"sqllite\"\n", &["store.kind: expected one of \"sqlite\""]),
-    ("[caps.x]\nlimit = 3\n", &["caps: caps are not built yet"]),
-    ("[classes.receipt]\ncaps = [\"x\"]\n", &["classes.receipt.caps: caps are not built yet"]),
     (
         "[classes.digest]\nquiet_hours = { from = \"22\", to = \"07:00\", zone = \"UTC\" }\n",
         &["classes.digest.quiet_hours.from: must be a time from 00:00 to 23:59"],

@@ -23,6 +23,7 @@ use thiserror::Error;
 use crate::engine::Render;
 use crate::intake::content_check::ContentCheck;
 use crate::ports::StoreError;
+use crate::ports::caps::Caps;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::paces::Paces;
 use crate::ports::recipients::Recipients;
@@ -35,6 +36,7 @@ pub use scene::{Class, Fault, Hop, LATER, SCENES, Scene};
 pub struct Place {
     pub nodes: [Arc<dyn Deliveries>; 2],
     pub paces: Arc<dyn Paces>,
+    pub caps: Arc<dyn Caps>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub content: Arc<dyn ContentCheck>,

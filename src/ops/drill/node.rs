@@ -89,6 +89,7 @@ impl Node {
             seen_token: Arc::new(|id| format!("seen {id}")),
             deliveries: line.clone(),
             paces: scenery.place.paces.clone(),
+            caps: scenery.place.caps.clone(),
             recipients: scenery.place.recipients.clone(),
             suppressions: scenery.place.suppressions.clone(),
             render: scenery.place.render.clone(),
@@ -155,6 +156,7 @@ fn policy(provider: Provider) -> Policy {
     Policy {
         rules: BTreeMap::new(),
         classes: Class::ALL.iter().map(|class| (class.name().to_owned(), class.config())).collect(),
+        caps: BTreeMap::new(),
         providers: [(OUTBOX.to_owned(), provider.clone()), ("drill".to_owned(), provider)].into(),
         routes: [ChannelKind::Email, ChannelKind::Apns].map(|channel| (channel, vec![Route::any("drill")])).into(),
         environments: BTreeMap::new(),

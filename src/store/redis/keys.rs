@@ -63,6 +63,12 @@ impl Names {
         self.by_digest(b"tok", digest)
     }
 
+    /// A cap's ledger.
+    #[must_use]
+    pub fn ledger(&self, ledger: &Key) -> Vec<u8> {
+        self.in_shard(self.shard_of(ledger), &[b"cap", ledger.as_bytes().as_slice()].concat())
+    }
+
     /// The list of an owner's dead tokens in a shard: its order, and what was heard.
     #[must_use]
     pub fn dead(&self, shard: u16, owner: &[u8; 16]) -> Vec<Vec<u8>> {

@@ -7,6 +7,7 @@
 mod accept;
 mod admin;
 mod answers;
+mod caps;
 mod claim;
 mod codec;
 mod collapse;

@@ -61,6 +61,8 @@ scripts! {
     admin new: ;
     present new: ;
     share finishing: ;
+    take finishing: ;
+    taken finishing: ;
     outbox new again 2: ;
     recipient new: ;
     token new again 2: ;

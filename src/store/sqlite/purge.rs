@@ -31,6 +31,7 @@ impl Core {
         self.drop_aged(sql::COLLAPSE_OVER, sql::DROP_COLLAPSE, ask)?;
         self.purge_templates(ask)?;
         self.drop_old_dead(ask.now, ask.limit)?;
+        self.drop_gone_places(ask.now, ask.limit)?;
         self.freed |= purged != Purged::default();
         Ok(purged)
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 5;
+pub const VERSION: i64 = 6;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -229,6 +229,22 @@ CREATE INDEX dead_places ON dead_tokens (owner, place);
 CREATE INDEX dead_ages ON dead_tokens (heard_at);
 ";
 
+/// Places in the ledgers of caps; layout 5 had none.
+const CAPS: &str = "
+CREATE TABLE cap_places (
+  seq INTEGER PRIMARY KEY,
+  ledger BLOB NOT NULL,
+  reservation BLOB NOT NULL,
+  -- The latest moment at which its call may have reached somebody.
+  latest INTEGER NOT NULL,
+  -- When it counts no more, by the window at its take.
+  gone_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX cap_reservations ON cap_places (ledger, reservation);
+CREATE INDEX cap_moments ON cap_places (ledger, latest);
+CREATE INDEX cap_ages ON cap_places (gone_at);
+";
+
 const BY_RECIPIENT: &str = "CREATE INDEX by_recipient ON notifications (recipient) WHERE recipient IS NOT NULL;";
 
 /// Layout 4 had none.
@@ -273,7 +289,8 @@ pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// Whatever SQLite says.
 pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-    conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {RECIPIENTS} {BY_RECIPIENT} {SUPPRESSIONS} {marks} COMMIT;"))
+    let tables = format!("{TABLES} {RECIPIENTS} {BY_RECIPIENT} {SUPPRESSIONS} {CAPS}");
+    conn.execute_batch(&format!("BEGIN IMMEDIATE; {tables} {marks} COMMIT;"))
 }
 
 /// Makes a database in an empty file. It may be moved afterwards: nothing of it stands elsewhere.
@@ -322,6 +339,10 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
     if found < 5 {
         let to_5 = format!("BEGIN IMMEDIATE; {SUPPRESSIONS} PRAGMA user_version = 5; COMMIT;");
         conn.execute_batch(&to_5).map_err(io)?;
+    }
+    if found < 6 {
+        let to_6 = format!("BEGIN IMMEDIATE; {CAPS} PRAGMA user_version = 6; COMMIT;");
+        conn.execute_batch(&to_6).map_err(io)?;
     }
     tune(conn).map_err(io)
 }

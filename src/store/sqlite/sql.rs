@@ -181,6 +181,19 @@ statements! {
     LIFT_SUPPRESSION = "DELETE FROM suppressions WHERE owner = ?1 AND address = ?2 AND word = ?3";
     SUPPRESSIONS = "SELECT place, body FROM suppressions WHERE owner = ?1 AND place < ?2
         ORDER BY place DESC LIMIT ?3";
+
+    // Caps.
+    PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
+    NTH_PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND latest > ?2 AND latest <= ?3
+        ORDER BY latest DESC LIMIT 1 OFFSET ?4";
+    FIRST_OPEN = "SELECT latest FROM cap_places WHERE ledger = ?1 AND latest > ?2 ORDER BY latest LIMIT 1";
+    PUT_PLACE = "INSERT INTO cap_places (ledger, reservation, latest, gone_at) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (ledger, reservation) DO UPDATE SET latest = excluded.latest, gone_at = excluded.gone_at";
+    COUNT_PLACE = "UPDATE cap_places SET gone_at = gone_at - (latest - ?3), latest = ?3
+        WHERE ledger = ?1 AND reservation = ?2 AND latest > ?3";
+    DROP_PLACE = "DELETE FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
+    DROP_GONE_PLACES = "DELETE FROM cap_places WHERE seq IN
+        (SELECT seq FROM cap_places WHERE gone_at <= ?1 ORDER BY gone_at LIMIT ?2)";
 }
 
 /// At opening: claims of the process before are known dead, because its lock is gone.

@@ -15,6 +15,7 @@ use super::read::Reads;
 use super::write::{NextRow, ReclaimRow, SettleRow};
 use super::writer::Answered::{self, Committed, OnDisk};
 use crate::ports::admin::{ApiKey, ApiKeys, Installation};
+use crate::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
     Reclaim, Renewed, Settle, Spend, Token, Written,
@@ -179,6 +180,18 @@ impl<S: Shell> Paces for Store<S> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         let mut one = |ask: &ShareAsk| shares.entry(ask.pace.clone()).or_default().ask(now, node, number, ask);
         Ok(asks.iter().map(&mut one).collect())
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Caps for Store<S> {
+    async fn take(&self, batch: Vec<TakeAsk>) -> Result<Vec<Taken>> {
+        self.shell.write(OnDisk, move |core, now| core.take_places(now, &batch)).await
+    }
+
+    async fn end(&self, batch: Vec<TakeEnd>) -> Result<Vec<Ended>> {
+        let ended = vec![Ended::Done; batch.len()];
+        self.shell.write(Committed, move |core, now| core.end_places(now, &batch)).await.map(|()| ended)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use belfry_domain::notification::Fingerprint;
 use belfry_domain::suppression::SuppressionKind;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, Notification, NotificationId, UnixMs};
+use belfry_domain::{ChannelKind, KeyKind, Notification, NotificationId, UnixMs, child_key};
 use tempfile::TempDir;
 
 use super::core::{Core, Result};
@@ -19,6 +19,7 @@ use super::threads::SqliteStore;
 use super::writer::{self, Answered, Operation, Write, Writer};
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
+use crate::ports::caps::{Caps, Room, TakeAsk, Taken};
 use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::{Deliveries, NamedRecipient, NewNotification, Owner, Query};
 use crate::ports::recipients::{Profile, Recipient, Recipients};
@@ -230,7 +231,7 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     conn.execute_batch(&format!(
         "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
          DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens; DROP TABLE suppressions;
-         DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;
+         DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE cap_places;
          INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
          VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
     ))
@@ -258,6 +259,7 @@ async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch(
         "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE suppressions;
+         DROP TABLE cap_places;
          PRAGMA user_version = 3;",
     )
     .unwrap();
@@ -292,7 +294,7 @@ async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
     store.close().await;
     let path = place.path().join("belfry.db");
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE suppressions; PRAGMA user_version = 4;").unwrap();
+    conn.execute_batch("DROP TABLE suppressions; DROP TABLE cap_places; PRAGMA user_version = 4;").unwrap();
     drop(conn);
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
     assert_eq!(store.recipient(&owner, "ann").await.unwrap(), Some(Recipient::default()));
@@ -313,6 +315,27 @@ async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
     // As it stands in the file.
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
     assert_eq!(store.find(vec![entry.addressee(&owner)]).await, [Ok(vec![entry])]);
+}
+
+/// Of layout 5, which kept no caps.
+#[tokio::test]
+async fn a_store_of_layout_5_keeps_caps_from_then_on() {
+    let (place, store) = open();
+    store.keep_template("before", "files").await.unwrap();
+    store.close().await;
+    let path = place.path().join("belfry.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE cap_places; PRAGMA user_version = 5;").unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
+    assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));
+    let room = Room { ledger: child_key(KeyKind::Cap, &[b"cap"]), limit: 1, window: Duration::from_secs(60) };
+    let ask = |call: &[u8]| {
+        let reservation = child_key(KeyKind::Take, &[call]);
+        vec![TakeAsk { rooms: vec![room], reservation, longest: Duration::ZERO }]
+    };
+    assert_eq!(store.take(ask(b"one")).await.unwrap(), [Taken::All]);
+    assert_ne!(store.take(ask(b"two")).await.unwrap(), [Taken::All]);
 }
 
 fn intent(key: &str, recipient: Option<&str>) -> NewNotification {

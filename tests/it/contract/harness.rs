@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::caps::Caps;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
@@ -54,11 +55,14 @@ impl Clock for ManualClock {
 
 /// All ports of one store.
 pub trait Ports:
-    Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
+    Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
 {
 }
 
-impl<S: Deliveries + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions> Ports for S {}
+impl<S> Ports for S where
+    S: Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
+{
+}
 
 pub struct Harness {
     pub store: Arc<dyn Ports>,

@@ -350,6 +350,7 @@ pub fn policy() -> Policy {
     Policy {
         rules: BTreeMap::new(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
+        caps: BTreeMap::new(),
         providers: BTreeMap::new(),
         routes: BTreeMap::new(),
         environments: BTreeMap::new(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belfry::machine::MachineClock;
+use belfry::ports::caps::{Room, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::PurgeAsk;
 use belfry::ports::paces::ShareAsk;
 use belfry::ports::recipients::Profile;
@@ -11,8 +12,9 @@ use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::{Durability, Link, Need};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+use belfry_domain::caps::Fate;
 use belfry_domain::device::TokenFault;
-use belfry_domain::{State, UnixMs};
+use belfry_domain::{KeyKind, State, UnixMs, child_key};
 
 use super::calls::{Calls, settings};
 use super::server::{Options, PATIENCE, Server};
@@ -52,6 +54,7 @@ async fn the_documented_permissions_are_enough() {
     h.store.release(h.store.hold(h.now()).await.unwrap()).await.unwrap();
     keeps_recipients(&h).await;
     keeps_suppressions(&h).await;
+    keeps_caps(&h).await;
 }
 
 async fn keeps_suppressions(h: &Harness) {
@@ -60,6 +63,25 @@ async fn keeps_suppressions(h: &Harness) {
     assert_eq!(h.store.find(vec![entry.addressee(&acme())]).await, [Ok(vec![entry.clone()])]);
     assert_eq!(h.store.listed(&acme(), None, 10).await.unwrap().entries, [entry.clone()]);
     h.store.lift(&acme(), entry.id(&acme())).await.unwrap();
+}
+
+/// By the server's clock, so that a place ends when it is said to have ended.
+async fn keeps_caps(h: &Harness) {
+    let room =
+        |name: &[u8]| Room { ledger: child_key(KeyKind::Cap, &[name]), limit: 1, window: Duration::from_secs(9) };
+    let rooms = vec![room(b"one"), room(b"two")];
+    let reservation = child_key(KeyKind::Take, &[b"call"]);
+    let other = child_key(KeyKind::Take, &[b"other"]);
+    let ledgers = rooms.iter().map(|room| room.ledger).collect();
+    let ask = TakeAsk { rooms, reservation, longest: Duration::from_secs(60) };
+    assert_eq!(h.store.take(vec![ask.clone()]).await.unwrap(), [Taken::All]);
+    let refused = h.store.take(vec![TakeAsk { reservation: other, ..ask.clone() }]).await.unwrap();
+    assert!(
+        matches!(&refused[..], [Taken::Full { at: 0, full, now }] if full.open_until.is_some_and(|open| open > *now))
+    );
+    h.store.end(vec![TakeEnd { ledgers, reservation, fate: Fate::Counts }]).await.unwrap();
+    let refused = h.store.take(vec![TakeAsk { reservation: other, ..ask }]).await.unwrap();
+    assert!(matches!(&refused[..], [Taken::Full { full, .. }] if full.open_until.is_none()));
 }
 
 async fn keeps_recipients(h: &Harness) {

@@ -27,7 +27,18 @@ fn intent(key: String, class: &'static str) -> Intent {
 
 fn plan(seed: u64, nodes: usize, intents: Vec<Intent>) -> Plan {
     let (crashes, slow) = (BTreeMap::new(), Duration::ZERO);
-    Plan { seed, nodes, intents, faults: false, bug: None, crashes, clock_steps: false, slow, pace: None }
+    Plan {
+        seed,
+        nodes,
+        intents,
+        faults: false,
+        bug: None,
+        crashes,
+        clock_steps: false,
+        slow,
+        pace: None,
+        caps: BTreeMap::new(),
+    }
 }
 
 /// Four workers, and a message for a time beyond three leases: one effect, never early.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry::ports::StoreError;
+use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
 use belfry::store::sqlite::InlineStore;
@@ -217,15 +218,43 @@ impl Paces for FaultyStore {
     async fn shares(&self, node: &str, number: u64, asks: Vec<ShareAsk>) -> Result<Vec<u32>, StoreError> {
         let sim = &self.world.sim;
         if self.world.faults() && sim.chance(10) {
-            // Given up by the node, and heard by the store all the same, perhaps after later ones.
-            let (inner, sim, node) = (self.inner.clone(), sim.clone(), node.to_owned());
-            let late = async move {
-                sim.sleep(Duration::from_millis(sim.below(5_000))).await;
-                drop(inner.shares(&node, number, asks).await);
-            };
-            self.world.sim.start(WORLD, Box::pin(late));
+            let (inner, node) = (self.inner.clone(), node.to_owned());
+            self.heard_late(async move { drop(inner.shares(&node, number, asks).await) });
             return Err(StoreError::Unavailable("no answer yet".into()));
         }
         self.over_the_line(self.inner.shares(node, number, asks)).await
+    }
+}
+
+/// A call that was given up, and is heard all the same, perhaps after later ones.
+impl FaultyStore {
+    fn heard_late(&self, call: impl Future<Output = ()> + Send + 'static) {
+        let sim = self.world.sim.clone();
+        let late = async move {
+            sim.sleep(Duration::from_millis(sim.below(5_000))).await;
+            call.await;
+        };
+        self.world.sim.start(WORLD, Box::pin(late));
+    }
+}
+
+#[async_trait]
+impl Caps for FaultyStore {
+    async fn take(&self, batch: Vec<TakeAsk>) -> Result<Vec<Taken>, StoreError> {
+        if self.world.faults() && self.world.sim.chance(5) {
+            let inner = self.inner.clone();
+            self.heard_late(async move { drop(inner.take(batch).await) });
+            return Err(StoreError::Unavailable("no answer yet".into()));
+        }
+        self.over_the_line(self.inner.take(batch)).await
+    }
+
+    async fn end(&self, batch: Vec<TakeEnd>) -> Result<Vec<Ended>, StoreError> {
+        if self.world.faults() && self.world.sim.chance(5) {
+            let inner = self.inner.clone();
+            self.heard_late(async move { drop(inner.end(batch).await) });
+            return Err(StoreError::Unavailable("no answer yet".into()));
+        }
+        self.over_the_line(self.inner.end(batch)).await
     }
 }

@@ -33,6 +33,7 @@ fn plan(seed: u64, class: &'static str, crash: Option<u64>) -> Plan {
         clock_steps: false,
         slow: Duration::ZERO,
         pace: None,
+        caps: BTreeMap::new(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! `BELFRY_SIM_SEED=<seed> cargo test -p belfry --test it sim::a_thousand -- --nocapture`
 
 mod bugs;
+mod capped;
 mod cases;
 mod check;
 mod door;
@@ -61,6 +62,7 @@ fn plan(seed: u64, bug: Option<Bug>) -> Plan {
         clock_steps: rng.chance(20),
         slow: Duration::ZERO,
         pace: None,
+        caps: BTreeMap::new(),
     }
 }
 

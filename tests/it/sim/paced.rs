@@ -29,7 +29,18 @@ fn intents(count: usize, class: &'static str) -> Vec<Intent> {
 
 fn plan(seed: u64, nodes: usize, intents: Vec<Intent>, pace: Pace) -> Plan {
     let (crashes, slow) = (BTreeMap::new(), Duration::ZERO);
-    Plan { seed, nodes, intents, faults: false, bug: None, crashes, clock_steps: false, slow, pace: Some(pace) }
+    Plan {
+        seed,
+        nodes,
+        intents,
+        faults: false,
+        bug: None,
+        crashes,
+        clock_steps: false,
+        slow,
+        pace: Some(pace),
+        caps: BTreeMap::new(),
+    }
 }
 
 fn pace(rate: u32, burst: u32) -> Pace {

@@ -48,6 +48,7 @@ fn nothing_goes_out_in_quiet_hours_and_everything_once_when_they_end() {
             clock_steps: false,
             slow,
             pace: None,
+            caps: BTreeMap::new(),
         };
         let run = Run::ruled(plan, rules.clone());
         let at_rest = run.play();

@@ -11,6 +11,7 @@ use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::admission::Rules;
+use belfry_domain::caps::Cap;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
 use belfry_domain::notification::Record;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub slow: Duration,
     /// Of the mail provider.
     pub pace: Option<Pace>,
+    /// By class.
+    pub caps: BTreeMap<String, Vec<Cap>>,
 }
 
 pub struct Run {
@@ -172,7 +175,8 @@ impl Run {
         let line = Arc::new(line);
         let deps = Deps {
             deliveries: line.clone(),
-            paces: line,
+            paces: line.clone(),
+            caps: line,
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
@@ -212,6 +216,7 @@ impl Run {
         Arc::new(Policy {
             rules: self.rules.clone(),
             classes: classes(),
+            caps: self.plan.caps.clone(),
             providers: [
                 (OUTBOX.into(), provider(RepeatGuard::None, None, None)),
                 ("mail".into(), provider(RepeatGuard::None, None, self.plan.pace)),

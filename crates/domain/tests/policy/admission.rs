@@ -302,21 +302,55 @@ fn a_full_cap_suppresses_only_for_what_has_ended_and_never_what_may_have_arrived
         channels: vec![],
         templates: vec![],
     };
-    let hold = |until| Verdict::Hold { until, why: DeferWhy::Cap };
+    let hold = |until| Verdict::Capped { until, cap: "receipts_per_order".into() };
     let gone = || Verdict::Suppress(Why::said(WhyCode::CapReached, "receipts_per_order"));
+    // By when the window has passed since the latest end of a call that is under way.
+    let open = NOW.plus(seconds(3_604));
     let table = [
-        (Then::Defer, None, false, hold(until)),
-        (Then::Defer, Some(soon), false, hold(until)),
-        (Then::Defer, None, true, hold(until)),
-        (Then::Suppress, None, false, gone()),
-        (Then::Suppress, Some(soon), false, hold(soon)),
-        (Then::Suppress, Some(late), false, hold(NOW.plus(seconds(30)))),
-        (Then::Suppress, Some(soon), true, hold(soon)),
-        (Then::Suppress, None, true, hold(until)),
+        (Then::Defer, until, None, false, hold(until)),
+        (Then::Defer, until, Some(soon), false, hold(until)),
+        (Then::Defer, until, None, true, hold(until)),
+        (Then::Defer, open, Some(soon), false, hold(NOW.plus(seconds(30)))),
+        (Then::Suppress, until, None, false, gone()),
+        (Then::Suppress, until, Some(soon), false, hold(soon)),
+        (Then::Suppress, until, Some(late), false, hold(NOW.plus(seconds(30)))),
+        (Then::Suppress, until, Some(soon), true, hold(soon)),
+        (Then::Suppress, until, None, true, hold(until)),
     ];
-    for (then, open_until, maybe_sent, expected) in table {
+    for (then, until, open_until, maybe_sent, expected) in table {
         let mut delivery = fresh(&class(Order::SendThenRecord));
         delivery.maybe_sent = maybe_sent;
         assert_eq!(refused(&delivery, &cap(then), Full { until, open_until }, NOW), expected, "{then} {open_until:?}");
     }
+}
+
+#[test]
+fn what_waits_for_calls_under_way_waits_no_longer_than_a_short_window() {
+    let window = seconds(2);
+    let cap = Cap {
+        name: "short".into(),
+        per: Per::Address,
+        limit: 1,
+        window,
+        then: Then::Defer,
+        classes: vec![],
+        channels: vec![],
+        templates: vec![],
+    };
+    let full = Full { until: NOW.plus(seconds(1_202)), open_until: Some(NOW.plus(seconds(1_200))) };
+    let capped = Verdict::Capped { until: NOW.plus(window), cap: "short".into() };
+    assert_eq!(refused(&fresh(&class(Order::SendThenRecord)), &cap, full, NOW), capped);
+}
+
+#[test]
+fn what_waits_for_room_names_the_cap_and_when_it_opens() {
+    let class = class(Order::SendThenRecord);
+    let delivery = Delivery { state: State::Sending { fence: 1 }, ..fresh(&class) };
+    let until = NOW.plus(seconds(900));
+    let capped = Event::Admitted(Verdict::Capped { until, cap: "receipts_per_order".into() });
+    let next = step(&delivery, &class, capped.clone(), env(false)).unwrap().next;
+    assert_eq!(next.state, State::Deferred { until, why: DeferWhy::Cap });
+    assert_eq!(next.reason(), "Waiting because as many as the limit \"receipts_per_order\" allows have been sent.");
+    let stopped = step(&Delivery { stop: Some(cancel()), ..delivery }, &class, capped, env(false)).unwrap().next;
+    assert_eq!(stopped.state, State::Cancelled);
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belfry_domain::caps::{Cap, Fate, Full, Ledger, Ledgers, Per, Take, Then, reservation, takes};
+use belfry_domain::caps::{Cap, Fate, Full, Ledger, Ledgers, Per, Take, Then, left_behind, reservation, takes};
 use belfry_domain::key::KeyKind;
 use belfry_domain::subject::Subject;
-use belfry_domain::{ChannelKind, Key, Order, UnixMs, child_key};
+use belfry_domain::{ChannelKind, Delivery, Event, Key, Order, State, UnixMs, child_key, step};
 use proptest::prelude::*;
 
-use super::fixtures::{class, fresh, notification, outcomes};
+use super::fixtures::{class, env, fresh, mark, notification, outcomes};
 
 fn cap(name: &str, per: Per, limit: u32, window: Duration) -> Cap {
     let name = name.to_owned();
@@ -95,12 +95,24 @@ fn what_may_have_reached_somebody_counts() {
     for (name, outcome) in outcomes() {
         assert_eq!(Fate::of(&outcome) == Fate::Counts, counting(name), "{name}");
     }
-    let (once, at_least) = (class(Order::RecordThenSend), class(Order::SendThenRecord));
-    let mut delivery = fresh(&once);
-    assert_eq!(Fate::of_lapsed(&delivery, &once), Fate::GivenBack);
-    assert_eq!(Fate::of_lapsed(&delivery, &at_least), Fate::Counts);
-    delivery.spent = true;
-    assert_eq!(Fate::of_lapsed(&delivery, &once), Fate::Counts);
+}
+
+#[test]
+fn what_a_worker_took_that_died_before_the_call_is_known_to_the_next_claim() {
+    for (order, spent, known) in [
+        (Order::RecordThenSend, false, true),
+        (Order::RecordThenSend, true, false),
+        (Order::SendThenRecord, false, false),
+    ] {
+        let class = class(order);
+        let delivery = Delivery { state: State::Sending { fence: 7 }, spent, ..fresh(&class) };
+        assert_eq!(left_behind(&delivery).count(), 0);
+        let lapsed = step(&delivery, &class, Event::Lapsed { claim: mark(7), alone: false }, env(false)).unwrap().next;
+        let expected = known.then(|| reservation(&delivery, 7));
+        assert_eq!(left_behind(&lapsed).collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>(), "{order:?}");
+        // Of another send it is no business.
+        assert_eq!(left_behind(&Delivery { send: 2, ..lapsed }).count(), 0);
+    }
 }
 
 #[test]

@@ -65,10 +65,8 @@ fn events(depth: usize) -> Vec<Event> {
         [DeferWhy::Budget, DeferWhy::Breaker, DeferWhy::Unconfigured].map(|why| Event::Held { until: NOW, why }),
     );
     all.push(Event::Undeliverable(Undeliverable::Dead));
-    all.extend(
-        [DeferWhy::Cap, DeferWhy::QuietHours, DeferWhy::Paused]
-            .map(|why| Event::Admitted(Verdict::Hold { until: NOW, why })),
-    );
+    all.extend([DeferWhy::QuietHours, DeferWhy::Paused].map(|why| Event::Admitted(Verdict::Hold { until: NOW, why })));
+    all.push(Event::Admitted(Verdict::Capped { until: NOW, cap: "receipts_per_order".into() }));
     all.extend(suppressed().map(|why| Event::Admitted(Verdict::Suppress(why))));
     all.extend([ReceiptKind::Delivered, ReceiptKind::Bounced].map(Event::Receipt));
     all.extend([Looked::Found { provider_ref: None }, Looked::NotYet, Looked::Absent].map(Event::LookedUp));

@@ -214,6 +214,12 @@ impl Link {
         matches!(self.map.settings.durability, Durability::Replicas(_))
     }
 
+    /// Whether a call's keys have to be in one slot.
+    #[must_use]
+    pub fn has_slots(&self) -> bool {
+        matches!(self.map.settings.target.topology, Topology::Cluster(_))
+    }
+
     /// Another number whenever another server than before has any of the keys.
     #[must_use]
     pub fn generation(&self) -> u64 {

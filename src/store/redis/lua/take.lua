@@ -1,0 +1,56 @@
+-- Places in the ledgers of caps: for each call in all of its ledgers, or in none. KEYS: the ledgers, those of one
+-- call after those of another. ARGV[1]: the time or -1; then for each call: how many ledgers it has, its
+-- reservation, the longest that it lasts, and for each of its ledgers limit and window. Answers the time, then for
+-- each call 1, or which of its ledgers is full, until when, and when the first call under way that may make room
+-- has ended. The same as `Ledger::take` in the domain, which says why.
+local call, format = redis.call, string.format
+local now = tonumber(ARGV[1])
+if now < 0 then
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- Of the places that count no more, so many go with each that is taken.
+local DROPPED = 128
+
+local function put(key, mine, latest, window)
+  call('ZADD', key, format('%.0f', latest), mine)
+  local top = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  -- It goes by itself once nothing in it counts.
+  call('PEXPIRE', key, format('%.0f', top[2] + window - now))
+end
+
+-- Nothing, or until when there is no room, and until when a call under way may make some.
+local function take(key, mine, limit, window, ends_by)
+  local since = '(' .. format('%.0f', now - window)
+  local latest = tonumber(call('ZSCORE', key, mine) or now - window)
+  if latest > now - window then return put(key, mine, math.max(latest, ends_by), window) end
+  local counting = call('ZCOUNT', key, since, '+inf')
+  local gone = call('ZCARD', key) - counting
+  if gone > 0 then call('ZREMRANGEBYRANK', key, 0, math.min(gone, DROPPED) - 1) end
+  if counting < limit then return put(key, mine, ends_by, window) end
+  local nth = call('ZREVRANGE', key, limit - 1, limit - 1, 'WITHSCORES')
+  local now_on = '(' .. format('%.0f', now)
+  local open = ''
+  if counting - call('ZCOUNT', key, now_on, '+inf') < limit then
+    open = call('ZRANGEBYSCORE', key, now_on, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  end
+  return format('%.0f', nth[2] + window), open
+end
+
+local answers, key, at = { format('%.0f', now) }, 1, 2
+while at <= #ARGV do
+  local ledgers, mine, ends_by = tonumber(ARGV[at]), ARGV[at + 1], now + ARGV[at + 2]
+  local answer = 1
+  for one = 0, ledgers - 1 do
+    local room = at + 3 + 2 * one
+    local until_, open = take(KEYS[key + one], mine, tonumber(ARGV[room]), tonumber(ARGV[room + 1]), ends_by)
+    if until_ then
+      for before = 0, one - 1 do call('ZREM', KEYS[key + before], mine) end
+      answer = { one, until_, open }
+      break
+    end
+  end
+  answers[#answers + 1] = answer
+  key, at = key + ledgers, at + 3 + 2 * ledgers
+end
+return answers
