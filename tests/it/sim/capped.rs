@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry::facts::Fact;
-use belfry_domain::caps::{Cap, Per, Then};
+use belfry_domain::caps::{self, Cap, Per, Then};
 use belfry_domain::{ChannelKind, State, UnixMs};
 
 use super::check;
@@ -183,4 +183,31 @@ fn what_is_too_many_ends_suppressed_and_says_by_what() {
         let of_three = |fact: &&Fact| matches!(fact, Fact::Capped { cap, suppressed: true } if cap == "three");
         assert_eq!(told.facts.iter().filter(of_three).count(), 7, "{class}");
     }
+}
+
+/// Whichever poll its worker dies at, where there is room for one in an hour: a place that was taken for a call that was
+/// not made must not stand in the way of that call.
+#[test]
+fn case_31_what_a_dead_worker_took_for_no_call_does_not_hold_up_its_message() {
+    let caps = [cap("one", (1, 3_600), &["marketing"], &[])];
+    let intents = at_once(1, "marketing");
+    let crash_free = Run::new(plan(4, 1, intents.clone(), &caps));
+    assert!(crash_free.play());
+    let (mut left_behind, mut spent) = (0, 0);
+    for poll in 1..=crash_free.world.sim.polls(1) {
+        let mut plan = plan(4, 1, intents.clone(), &caps);
+        plan.crashes = [(1, vec![poll])].into();
+        let run = Run::new(plan);
+        let at_rest = run.play();
+        assert_eq!(check::broken(&run, &intents, at_rest), Vec::<String>::new(), "poll {poll}");
+        let id = run.world.told().acknowledged["marketing-0"];
+        let delivery = run.record(id).unwrap().deliveries.remove(0);
+        match delivery.state {
+            State::Accepted => {}
+            State::Unknown => spent += 1,
+            other => panic!("poll {poll}: {other:?}, {}", delivery.reason()),
+        }
+        left_behind += caps::left_behind(&delivery).count();
+    }
+    assert!(left_behind > 0 && spent > 0, "{left_behind} {spent}");
 }
