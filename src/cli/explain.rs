@@ -148,6 +148,7 @@ fn deferred(word: &str) -> &str {
         "budget" => "the lane's retry budget is used up",
         "pace" => "the provider asked to slow down",
         "breaker" => "the provider's circuit is open",
+        "cap" => "as many as a limit allows have been sent",
         other => other,
     }
 }

@@ -114,7 +114,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("log", keys_of::<LogConfig>()),
         ("channels.email", keys_of::<ChannelConfig>()),
         ("environments.staging", keys_of::<EnvironmentConfig>()),
-        ("caps.receipts_per_order", keys_of::<CapConfig>()),
+        ("caps.codes_per_range", keys_of::<CapConfig>()),
         ("providers.main", keys_of::<SmtpConfig>()),
         ("providers.main.pace", keys_of::<PaceConfig>()),
         ("providers.main.dkim", keys_of::<DkimConfig>()),
@@ -211,6 +211,8 @@ fn what_the_comments_call_a_default_is_one() {
     // Their keys are files; compared below.
     everything["providers"].as_table_mut().unwrap().retain(|name, _| !PUSH.contains(&name));
     everything["channels"].as_table_mut().unwrap().remove("apns");
+    // No class of the example names it.
+    everything.remove("caps");
     let full = dir.file("full.toml", &toml::to_string(&everything).unwrap());
     let password = ("BELFRY__PROVIDERS__MAIN__PASSWORD".to_owned(), "secret".to_owned());
     let env = BTreeMap::from([password]);
@@ -327,13 +329,12 @@ fn a_reload_says_what_it_cannot_carry_out() {
 #[test]
 fn every_problem_is_named_at_once() {
     let text = "[http]\nlisten = 1\nidel_timeout = \"1s\"\nmax_connections = -1\n[engine]\npoll = true\n\
-        [classes.receipt]\nlease = \"soon\"\n[caps]\n[providers.a]\nkind = \"twilio\"\n[providers.b]\nkind = \"smtp\"\nfrom = \"x\"\nurl = \"y\"\n";
+        [classes.receipt]\nlease = \"soon\"\n[quiet_hours]\n[providers.a]\nkind = \"twilio\"\n[providers.b]\nkind = \"smtp\"\nfrom = \"x\"\nurl = \"y\"\n";
     let refused = Dir::new().load(text).map(|_| ()).unwrap_err();
     let keys: Vec<&str> = refused.problems.iter().map(|one| one.key.as_str()).collect();
     assert_eq!(
         keys,
         [
-            "caps",
             "classes.receipt.lease",
             "engine.poll",
             "http.idel_timeout",
@@ -342,6 +343,7 @@ fn every_problem_is_named_at_once() {
             "providers.a.kind",
             "providers.b.from",
             "providers.b.url",
+            "quiet_hours",
         ]
     );
 }
@@ -355,7 +357,7 @@ fn the_environment_is_checked_like_a_file() {
             "lots",
             "http.max_connections: expected a whole number from 0 to 4294967295, found text",
         ),
-        ("BELFRY__CAPS__X__LIMIT", "3", "caps: caps are not built yet (BELFRY__CAPS__X__LIMIT)"),
+        ("BELFRY__ESCALATION__X", "3", "escalation: escalation is not built yet (BELFRY__ESCALATION__X)"),
         ("BELFRY__HTTP", "3", "BELFRY__HTTP: names no key"),
         ("BELFRY_BOOTSTRAP_KEY", "hunter2", "BELFRY_BOOTSTRAP_KEY: expected 32 to 128 visible"),
     ] {

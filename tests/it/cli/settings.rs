@@ -46,7 +46,8 @@ fn every_problem_is_named_by_its_key() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(
         dir.path().join("bad.toml"),
-        "[http]\nlistne = \"127.0.0.1:1\"\n[caps.x]\nlimit = 1\n[classes.digest]\nresend_limit = 3\n[store]\nkind = \"oracle\"\n",
+        "[http]\nlistne = \"127.0.0.1:1\"\n[caps.x]\nper = \"scope\"\nlimit = 0\nwindow = \"1h\"\nthen = \"defer\"\n\
+         [classes.digest]\nresend_limit = 3\ncaps = [\"x\"]\n[store]\nkind = \"oracle\"\n[quiet_hours]\n",
     )
     .unwrap();
     let args = ["check-config", "--config", "bad.toml"];
@@ -54,7 +55,8 @@ fn every_problem_is_named_by_its_key() {
     assert_eq!((done.code, done.out.as_str()), (78, ""));
     for line in [
         "http.listne: no such key; did you mean \"listen\"? (bad.toml)",
-        "caps: caps are not built yet (bad.toml)",
+        "quiet_hours: quiet hours are not built yet (bad.toml)",
+        "caps.x.limit: must be from 1 to 10000 (bad.toml)",
         "store.kind: expected one of \"sqlite\", \"redis\" (bad.toml)",
         "classes.digest.resend_limit: must be 0: record_then_send never sends again after an unknown outcome (bad.toml)",
     ] {
@@ -64,7 +66,8 @@ fn every_problem_is_named_by_its_key() {
     let refused: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let keys: Vec<&str> =
         refused["problems"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
-    assert_eq!((done.code, keys), (78, vec!["caps", "classes.digest.resend_limit", "http.listne", "store.kind"]));
+    let expected = ["caps.x.limit", "classes.digest.resend_limit", "http.listne", "quiet_hours", "store.kind"];
+    assert_eq!((done.code, keys), (78, expected.to_vec()));
 }
 
 #[test]

@@ -5,13 +5,17 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
+use belfry::ports::caps::{Ended, Room, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::Accepted;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
+use belfry_domain::caps::Fate;
+use belfry_domain::{KeyKind, child_key};
 
 use super::Server;
 use crate::contract::fixture::{acme, ask, intent};
@@ -132,6 +136,30 @@ async fn an_accept_whose_answer_is_cut_is_no_repeat_of_itself() {
     wire.cut_next.store(true, Ordering::SeqCst);
     assert!(matches!(h.store.accept(vec![again]).await.unwrap()[..], [Accepted::Repeat(_)]));
     assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+}
+
+/// Else a call would have two places, of which one is never given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_take_whose_answer_is_cut_has_one_place() {
+    let server = Server::plain();
+    let (h, _, wire) = over(&server);
+    let room = Room { ledger: child_key(KeyKind::Cap, &[b"cap"]), limit: 2, window: Duration::from_secs(60) };
+    let ask = |call: &[u8]| {
+        let reservation = child_key(KeyKind::Take, &[call]);
+        vec![TakeAsk { rooms: vec![room], reservation, longest: Duration::ZERO }]
+    };
+    assert_eq!(h.store.take(ask(b"one")).await.unwrap(), [Taken::All]);
+    wire.cut_next.store(true, Ordering::SeqCst);
+    // The last that there is: its repeat finds the cap full, of itself.
+    assert_eq!(h.store.take(ask(b"two")).await.unwrap(), [Taken::All]);
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+    assert_ne!(h.store.take(ask(b"three")).await.unwrap(), [Taken::All]);
+    let end =
+        TakeEnd { ledgers: vec![room.ledger], reservation: child_key(KeyKind::Take, &[b"two"]), fate: Fate::GivenBack };
+    wire.cut_next.store(true, Ordering::SeqCst);
+    assert_eq!(h.store.end(vec![end]).await.unwrap(), [Ended::Done]);
+    assert!(!wire.cut_next.load(Ordering::SeqCst), "the answer was cut");
+    assert_eq!(h.store.take(ask(b"three")).await.unwrap(), [Taken::All]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

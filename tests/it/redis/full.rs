@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use belfry::ports::caps::{Room, TakeAsk, Taken};
 use belfry::ports::deliveries::{PurgeAsk, Settle, Written};
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
-use belfry_domain::State;
+use belfry_domain::{KeyKind, State, child_key};
 
 use super::Server;
 use crate::contract::fixture::{ask, ended, intent};
@@ -37,6 +38,10 @@ async fn what_is_under_way_is_ended_and_aged_where_memory_is_full() {
     assert_eq!(claims.len(), 8);
     let refused = h.store.accept(vec![intent(&h, "new")]).await.unwrap_err().to_string();
     assert!(refused.contains("out of memory"), "{refused}");
+    let room = Room { ledger: child_key(KeyKind::Cap, &[b"cap"]), limit: 1, window: Duration::from_secs(60) };
+    let reservation = child_key(KeyKind::Take, &[b"call"]);
+    let take = TakeAsk { rooms: vec![room], reservation, longest: Duration::ZERO };
+    assert_eq!(h.store.take(vec![take]).await.unwrap(), [Taken::All]);
     for claim in &claims {
         assert!(h.renew(claim).await);
         assert_eq!(h.spend(claim, claim.delivery.rev).await, Written::Done);

@@ -2,6 +2,7 @@
 //! link to them does when they falter.
 
 mod calls;
+mod caps;
 pub(crate) mod cluster;
 mod cut;
 mod durable;

@@ -1,4 +1,4 @@
-//! Eight bugs that a simulation worth its time has to find, planted one at a time.
+//! Bugs that a simulation worth its time has to find, planted one at a time.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -18,6 +18,10 @@ pub enum Bug {
     KeyPerNode,
     /// Renders anew, with a counter, for each attempt.
     ThawedContent,
+    /// Gives back the places of calls that may have reached somebody.
+    CountedIsGivenBack,
+    /// Counts a call at its take, whenever it had its effect.
+    CountedAtTake,
 }
 
 pub const ALL: [Bug; 8] = [
@@ -30,3 +34,6 @@ pub const ALL: [Bug; 8] = [
     Bug::KeyPerNode,
     Bug::ThawedContent,
 ];
+
+/// Those that only runs with caps can find.
+pub const OF_CAPS: [Bug; 2] = [Bug::CountedIsGivenBack, Bug::CountedAtTake];

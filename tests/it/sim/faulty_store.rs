@@ -11,6 +11,7 @@ use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
 use belfry::store::sqlite::InlineStore;
+use belfry_domain::caps::Fate;
 use belfry_domain::delivery::State;
 use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
@@ -240,7 +241,10 @@ impl FaultyStore {
 
 #[async_trait]
 impl Caps for FaultyStore {
-    async fn take(&self, batch: Vec<TakeAsk>) -> Result<Vec<Taken>, StoreError> {
+    async fn take(&self, mut batch: Vec<TakeAsk>) -> Result<Vec<Taken>, StoreError> {
+        if self.bug == Some(Bug::CountedAtTake) {
+            batch.iter_mut().for_each(|ask| ask.longest = Duration::ZERO);
+        }
         if self.world.faults() && self.world.sim.chance(5) {
             let inner = self.inner.clone();
             self.heard_late(async move { drop(inner.take(batch).await) });
@@ -249,7 +253,10 @@ impl Caps for FaultyStore {
         self.over_the_line(self.inner.take(batch)).await
     }
 
-    async fn end(&self, batch: Vec<TakeEnd>) -> Result<Vec<Ended>, StoreError> {
+    async fn end(&self, mut batch: Vec<TakeEnd>) -> Result<Vec<Ended>, StoreError> {
+        if self.bug == Some(Bug::CountedIsGivenBack) {
+            batch.iter_mut().for_each(|end| end.fate = Fate::GivenBack);
+        }
         if self.world.faults() && self.world.sim.chance(5) {
             let inner = self.inner.clone();
             self.heard_late(async move { drop(inner.end(batch).await) });
