@@ -147,8 +147,10 @@ fn deferred(word: &str) -> &str {
         "retry" => "to try again",
         "budget" => "the lane's retry budget is used up",
         "pace" => "the provider asked to slow down",
-        "breaker" => "the provider's circuit is open",
         "cap" => "as many as a limit allows have been sent",
+        "quiet_hours" => "the recipient's quiet hours",
+        "breaker" => "nothing goes through the provider or service at the moment",
+        "unconfigured" => "no provider is configured for it",
         other => other,
     }
 }

@@ -62,7 +62,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Send one notification; prints the key that makes a repeat harmless
     Send(Box<send::SendArgs>),
-    /// Find notifications, newest first, by address, reference, group, class, state or channel
+    /// Find notifications, newest first, by recipient, address, reference, group, class, state or channel
     Find(find::FindArgs),
     /// Cancel a notification, or all that filters find
     Cancel(cancel::CancelArgs),

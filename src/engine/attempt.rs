@@ -148,7 +148,7 @@ impl<'a> Work<'a> {
             out.address = aimed.address().clone();
         }
         let service = self.provider.channel.service(&out.address);
-        let place = match self.at_service(&held.delivery.lane, service).await {
+        let place = match self.at_service(&held.delivery, service).await {
             Ok(place) => place,
             Err(event) => return Some((held, event)),
         };
@@ -377,7 +377,7 @@ impl<'a> Work<'a> {
             return;
         }
         let heard = shared.health.record(provider, service, outcome, now);
-        if let Some(forgotten) = heard.forgotten {
+        for forgotten in heard.forgotten {
             shared.circuit_closed(provider, Some(forgotten));
         }
         shared.circuit_changed(provider, service, (heard.change, outcome.why().code));

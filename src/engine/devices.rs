@@ -163,7 +163,7 @@ impl<'a> Work<'a> {
         if !self.is_current(provider) {
             return refused;
         }
-        self.put_back_the_rest(provider).await;
+        self.take_back_the_rest(provider).await;
         let wave = shared.tokens.hear(provider, &delivery.address_hash, refused, shared.deps.clock.boot());
         if !refused || !(wave || shared.health.refuses_tokens(provider)) {
             return false;

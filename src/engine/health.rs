@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belfry_domain::breaker::{Breaker, Change};
 use belfry_domain::budget::RetryBudget;
@@ -20,6 +21,9 @@ pub(super) struct Health {
     budgets: Mutex<BTreeMap<Lane, RetryBudget>>,
 }
 
+/// A service whose trial has been due for so long has nothing to send: its circuit is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
+
 /// Those of one provider.
 #[derive(Default)]
 struct Circuits {
@@ -27,11 +31,11 @@ struct Circuits {
     services: BTreeMap<Service, Breaker>,
 }
 
-/// What an outcome did to its circuit, and which other service's open one was forgotten for it.
+/// What an outcome did to its circuit, and which other services' open ones were forgotten meanwhile.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub change: Change,
-    pub forgotten: Option<Service>,
+    pub forgotten: Vec<Service>,
 }
 
 /// What the claimer may ask of a provider.
@@ -61,12 +65,18 @@ impl Circuits {
     fn record_of(&mut self, service: &Service, outcome: &Outcome, now: Boot) -> Heard {
         let mut breaker = self.services.remove(service).unwrap_or_default();
         let change = breaker.record(outcome, now);
-        if breaker.is_at_rest(now) {
-            return Heard { change, forgotten: None };
+        let mut forgotten = self.forget_old(now);
+        if !breaker.is_at_rest(now) {
+            forgotten.extend(if self.services.len() < SERVICES { None } else { self.forget_one() });
+            self.services.insert(service.clone(), breaker);
         }
-        let forgotten = if self.services.len() < SERVICES { None } else { self.forget_one() };
-        self.services.insert(service.clone(), breaker);
         Heard { change, forgotten }
+    }
+
+    /// Those that nothing has gone to for long.
+    fn forget_old(&mut self, now: Boot) -> Vec<Service> {
+        let is_old = |it: &Breaker| it.open_until().is_some_and(|(until, _)| now.saturating_sub(until) >= FORGOTTEN);
+        self.services.extract_if(.., |_, breaker| is_old(breaker)).map(|(service, _)| service).collect()
     }
 
     /// Which, if its circuit was open.
@@ -114,7 +124,7 @@ impl Health {
         let of = circuits.entry(provider.to_owned()).or_default();
         match service {
             Some(service) => of.record_of(service, outcome, now),
-            None => Heard { change: of.own.record(outcome, now), forgotten: None },
+            None => Heard { change: of.own.record(outcome, now), forgotten: Vec::new() },
         }
     }
 
@@ -146,8 +156,6 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use belfry_domain::breaker::OpenWhy;
     use belfry_domain::outcome::{ThrottleScope, Why, WhyCode};
 
@@ -158,7 +166,7 @@ mod tests {
     }
 
     fn service(number: usize) -> Service {
-        Service { key: format!("https://push{number:04}.example"), name: "another" }
+        Service { key: format!("https://push{number:04}.example"), name: "another", known: false }
     }
 
     fn refused() -> Outcome {
@@ -185,14 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn a_circuit_that_nobody_tries_any_more_is_forgotten() {
+        let health = Health::default();
+        health.record("web", Some(&service(1)), &refused(), at(9));
+        // Its trial was due at 10 s.
+        assert_eq!(health.record("web", Some(&service(2)), &accepted(), at(609)).forgotten, []);
+        assert_eq!(health.record("web", Some(&service(2)), &accepted(), at(610)).forgotten, [service(1)]);
+        assert_eq!(health.gate_of("web", &service(1), at(610)), Gate::Open);
+    }
+
+    #[test]
     fn made_up_services_are_not_remembered_without_end() {
         let health = Health::default();
         for number in 0..SERVICES {
             let heard = health.record("web", Some(&service(number)), &refused(), at(9 + number as u64));
-            assert_eq!(heard.forgotten, None);
+            assert_eq!(heard.forgotten, []);
         }
         let heard = health.record("web", Some(&service(9999)), &refused(), at(9));
-        assert_eq!(heard, Heard { change: Change::Opened(OpenWhy::Credential), forgotten: Some(service(0)) });
+        assert_eq!(heard, Heard { change: Change::Opened(OpenWhy::Credential), forgotten: vec![service(0)] });
         assert_eq!(health.gate_of("web", &service(0), at(9)), Gate::Open);
         assert_eq!(health.circuits()["web"].services.len(), SERVICES);
     }

@@ -1,6 +1,6 @@
 //! Calls to the services behind a provider whose addresses name one each. A service that goes silent must not
-//! hold the places that the others' messages need: each has at most half of them, and whoever waits for a
-//! silent one gives up his place.
+//! hold the places that the others' messages need: each has at most half of them, all that are not known and have
+//! not answered yet have a quarter together, and whoever waits for a silent one gives up his place.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::outcome::OutcomeKind;
-use belfry_domain::{Event, Lane, Outcome, WhyCode};
+use belfry_domain::timeline::Happened;
+use belfry_domain::{Delivery, Event, Lane, Outcome, WhyCode};
 
 use super::attempt::Work;
 use super::calls::{Calls, Slot};
@@ -21,26 +22,31 @@ const SILENT: Duration = Duration::from_secs(1);
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// What waits for a service that does not work is looked at again so seldom at the most.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// So many services that have answered are remembered.
+const PROVEN: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Services {
     calls: Calls,
     /// When each that is being called answered last, or was called first.
     heard: Mutex<BTreeMap<String, Boot>>,
+    /// Those that have answered, not known ones, and when.
+    proven: Mutex<BTreeMap<String, Boot>>,
 }
 
 /// A place among the calls to one service, until dropped.
 pub(super) struct Place<'a> {
     of: &'a Services,
-    door: String,
-    slot: Option<Slot>,
+    slots: Vec<(String, Slot)>,
     pub service: Service,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        drop(self.slot.take());
-        self.of.leave(&self.door);
+        for (door, slot) in self.slots.drain(..) {
+            drop(slot);
+            self.of.leave(&door);
+        }
     }
 }
 
@@ -48,9 +54,18 @@ fn door(provider: &str, service: &Service) -> String {
     format!("{provider} {}", service.key)
 }
 
+/// Of all that are not known and have not answered yet.
+fn door_of_unproven(provider: &str) -> String {
+    format!("{provider} unproven")
+}
+
 impl Services {
     fn heard(&self) -> MutexGuard<'_, BTreeMap<String, Boot>> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn proven(&self) -> MutexGuard<'_, BTreeMap<String, Boot>> {
+        self.proven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn leave(&self, door: &str) {
@@ -65,6 +80,10 @@ impl Services {
         *self.heard().entry(door.to_owned()).or_insert(now)
     }
 
+    fn is_unproven(&self, provider: &str, service: &Service) -> bool {
+        !service.known && !self.proven().contains_key(&door(provider, service))
+    }
+
     /// After a call: whether the service had anything to say.
     pub(super) fn hear(&self, provider: &str, service: &Service, outcome: &Outcome, now: Boot) {
         let said_nothing = match outcome.kind() {
@@ -72,9 +91,28 @@ impl Services {
             OutcomeKind::NotAccepted => outcome.why().code == WhyCode::TimedOutBefore,
             OutcomeKind::Accepted | OutcomeKind::Refused | OutcomeKind::RecipientGone | OutcomeKind::Throttled => false,
         };
-        if !said_nothing && let Some(at) = self.heard().get_mut(&door(provider, service)) {
-            *at = now;
+        let door = door(provider, service);
+        if said_nothing {
+            self.proven().remove(&door);
+            return;
         }
+        for heard_of in [&door, &door_of_unproven(provider)] {
+            if let Some(at) = self.heard().get_mut(heard_of) {
+                *at = now;
+            }
+        }
+        if !service.known {
+            self.prove(door, now);
+        }
+    }
+
+    fn prove(&self, door: String, now: Boot) {
+        let mut proven = self.proven();
+        if proven.len() >= PROVEN && !proven.contains_key(&door) {
+            let oldest = proven.iter().min_by_key(|(_, at)| **at).map(|(door, _)| door.clone());
+            oldest.and_then(|oldest| proven.remove(&oldest));
+        }
+        proven.insert(door, now);
     }
 }
 
@@ -83,33 +121,46 @@ impl Work<'_> {
     ///
     /// # Errors
     /// What to settle instead: its circuit is open, or it is silent and has its share of the calls already.
-    pub(super) async fn at_service(&self, lane: &Lane, service: Option<Service>) -> Result<Option<Place<'_>>, Event> {
+    pub(super) async fn at_service(
+        &self,
+        delivery: &Delivery,
+        service: Option<Service>,
+    ) -> Result<Option<Place<'_>>, Event> {
         let Some(service) = service else { return Ok(None) };
         let shared = self.shared;
         let (services, now) = (&shared.services, shared.deps.clock.boot());
-        let door = door(&lane.provider, &service);
-        let most = (self.provider.concurrency / 2).max(1);
-        let most = match shared.health.gate_of(&lane.provider, &service, now) {
-            Gate::Shut { until } => return Err(self.behind_circuit(until.saturating_sub(now))),
+        let (provider, priority) = (&delivery.lane.provider, delivery.lane.priority);
+        let concurrency = self.provider.concurrency;
+        let mut slots = Vec::with_capacity(2);
+        if services.is_unproven(provider, &service) {
+            let lane = Lane::new(door_of_unproven(provider), priority);
+            let slot = self.turn_at(&lane, (concurrency / 4).max(1)).await;
+            slots.push((lane.provider, slot.map_err(|Silent| self.behind(delivery, Duration::ZERO))?));
+        }
+        let lane = Lane::new(door(provider, &service), priority);
+        let most = (concurrency / 2).max(1);
+        let slot = match shared.health.gate_of(provider, &service, now) {
+            Gate::Shut { until } => Err(until.saturating_sub(now)),
             Gate::Trial => {
-                let slot = services.calls.enter_alone(&Lane::new(door.clone(), lane.priority));
-                let slot = slot.ok_or_else(|| self.behind_circuit(SHORTEST_WAIT))?;
-                services.silent_since(&door, now);
-                return Ok(Some(Place { of: services, door, slot: Some(slot), service }));
+                services.silent_since(&lane.provider, now);
+                services.calls.enter_alone(&lane).ok_or(Duration::ZERO)
             }
-            Gate::AtMost(few) => few.min(most),
-            Gate::Open => most,
+            Gate::AtMost(few) => self.turn_at(&lane, few.min(most)).await.map_err(|Silent| Duration::ZERO),
+            Gate::Open => self.turn_at(&lane, most).await.map_err(|Silent| Duration::ZERO),
         };
-        let slot = self.turn_at(&Lane::new(door.clone(), lane.priority), most).await?;
-        Ok(Some(Place { of: services, door, slot: Some(slot), service }))
+        let place = |slot| {
+            slots.push((lane.provider, slot));
+            Some(Place { of: services, slots, service })
+        };
+        slot.map(place).map_err(|left| self.behind(delivery, left))
     }
 
     /// Waits while the service answers others.
-    async fn turn_at(&self, door: &Lane, most: u16) -> Result<Slot, Event> {
+    async fn turn_at(&self, door: &Lane, most: u16) -> Result<Slot, Silent> {
         let (services, clock) = (&self.shared.services, &self.shared.deps.clock);
         let mut since = services.silent_since(&door.provider, clock.boot());
         if services.calls.under_way(&door.provider) >= most && clock.boot() >= since + SILENT {
-            return Err(self.behind_silence(since));
+            return Err(Silent);
         }
         let turn = services.calls.enter(door, most);
         tokio::pin!(turn);
@@ -122,24 +173,24 @@ impl Work<'_> {
             }
             let last = services.silent_since(&door.provider, clock.boot());
             if last == since {
-                return Err(self.behind_silence(since));
+                return Err(Silent);
             }
             since = last;
         }
     }
 
-    /// The longer it lasts the more seldom.
-    fn behind_silence(&self, since: Boot) -> Event {
-        let silent = self.shared.deps.clock.boot().saturating_sub(since);
-        self.shared.hold_for(silent.clamp(SHORTEST_WAIT, LONGEST_WAIT), DeferWhy::Pace)
-    }
-
-    /// Not all come back at the moment when it is tried again: one is enough for a trial, and the others would be
-    /// claimed for nothing.
-    fn behind_circuit(&self, left: Duration) -> Event {
-        let left = left.max(SHORTEST_WAIT);
-        let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-        let spread = Duration::from_millis(self.shared.deps.dice.roll() % millis);
-        self.shared.hold_for((left + spread).min(LONGEST_WAIT), DeferWhy::Breaker)
+    /// Puts the message off, for `left` at least; twice as long each time in a row, and not all alike: each time
+    /// costs a claim and a write, and one is enough to try a service out.
+    fn behind(&self, delivery: &Delivery, left: Duration) -> Event {
+        let put_off = |it: &Happened| matches!(it, Happened::Deferred { why: DeferWhy::Breaker, .. });
+        let before = delivery.timeline.entries.iter().rev().take_while(|entry| put_off(&entry.happened)).count();
+        let before = u32::try_from(before).unwrap_or(u32::MAX).min(6);
+        let wait = SHORTEST_WAIT.saturating_mul(1 << before).min(LONGEST_WAIT).max(left);
+        let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        let spread = Duration::from_millis(self.shared.deps.dice.roll() % millis / 2);
+        self.shared.hold_for(wait + spread, DeferWhy::Breaker)
     }
 }
+
+/// The service has all of its places taken and answers nobody.
+struct Silent;

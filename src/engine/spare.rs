@@ -43,20 +43,29 @@ impl Work<'_> {
         }
         let mut tokens = 0;
         for (owner, word) in words {
-            match shared.deps.recipients.exhume(&owner, &word).await {
-                Ok(()) => {
-                    tokens += 1;
-                    self.put_back(provider, owner, word).await;
-                }
-                Err(why) => {
-                    shared.tokens.put_aside(provider, owner, word, now);
-                    shared.deps.facts.record(&Fact::StoreUnavailable { verb: "exhume", why });
-                }
-            }
+            tokens += usize::from(self.take_back(provider, owner, word).await);
         }
         if tokens > 0 {
             self.news(delivery, ProviderNews::TokensSpared { tokens });
         }
+    }
+
+    /// First the message, then the device and the word of it: whoever dies in between leaves the word to the next.
+    /// Whether all of it was done; else it is later.
+    async fn take_back(&self, provider: &str, owner: Owner, word: DeadToken) -> bool {
+        let deps = &self.shared.deps;
+        let done = match self.put_back(&word).await {
+            Ok(true) => deps.recipients.exhume(&owner, &word).await.map(|()| true),
+            other => other,
+        };
+        let done = done.unwrap_or_else(|why| {
+            deps.facts.record(&Fact::StoreUnavailable { verb: "exhume", why });
+            false
+        });
+        if !done {
+            self.shared.tokens.take_back_later(provider, owner, word);
+        }
+        done
     }
 
     /// What providers of this kind said of the owner's tokens within a wave's time and may be ours, where this
@@ -83,35 +92,27 @@ impl Work<'_> {
         Ok(words)
     }
 
-    /// Queues the message again that the word came of, unless it is not written down yet: then later.
-    async fn put_back(&self, provider: &str, owner: Owner, word: DeadToken) {
-        let deps = &self.shared.deps;
-        let put_back = match deps.deliveries.load(vec![word.delivery]).await {
-            Ok(loaded) if loaded.iter().any(|one| matches!(one.state, State::Sending { .. })) => Ok(false),
-            Ok(loaded) if loaded.is_empty() => Ok(true),
-            Ok(_) => {
-                let class = |one: &Delivery| self.shared.class_of(one);
-                match self.shared.apply_until_done(word.delivery, Event::Spared, class, None).await {
-                    Ok(()) => Ok(true),
-                    Err(Unapplied::Early) => Ok(false),
-                    Err(Unapplied::StoreAway(why)) => Err(why),
-                }
-            }
-            Err(why) => Err(why),
-        };
-        let done = put_back.unwrap_or_else(|why| {
-            deps.facts.record(&Fact::StoreUnavailable { verb: "apply", why });
-            false
-        });
-        if !done {
-            self.shared.tokens.put_back_later(provider, owner, word);
+    /// Queues the message again that the word came of. False where its refusal is not written down yet.
+    async fn put_back(&self, word: &DeadToken) -> Result<bool, StoreError> {
+        let loaded = self.shared.deps.deliveries.load(vec![word.delivery]).await?;
+        if loaded.iter().any(|one| matches!(one.state, State::Sending { .. })) {
+            return Ok(false);
+        }
+        if loaded.is_empty() {
+            return Ok(true);
+        }
+        let class = |one: &Delivery| self.shared.class_of(one);
+        match self.shared.apply_until_done(word.delivery, Event::Spared, class, None).await {
+            Ok(()) => Ok(true),
+            Err(Unapplied::Early) => Ok(false),
+            Err(Unapplied::StoreAway(why)) => Err(why),
         }
     }
 
-    /// Those that were not written down when their tokens were spared.
-    pub(super) async fn put_back_the_rest(&self, provider: &str) {
-        for (owner, word) in self.shared.tokens.to_put_back(provider) {
-            self.put_back(provider, owner, word).await;
+    /// What could not be taken back at once.
+    pub(super) async fn take_back_the_rest(&self, provider: &str) {
+        for (owner, word) in self.shared.tokens.to_take_back(provider) {
+            self.take_back(provider, owner, word).await;
         }
     }
 }

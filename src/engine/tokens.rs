@@ -27,8 +27,8 @@ pub(super) struct Tokens {
 struct Heard {
     wave: Wave,
     put_aside: VecDeque<(Boot, Owner, DeadToken)>,
-    /// Spared, but their messages were not written down yet.
-    to_put_back: VecDeque<(Owner, DeadToken)>,
+    /// What could not be taken back at once: the refusal was not written down yet, or the store was away.
+    to_take_back: VecDeque<(Owner, DeadToken)>,
     /// Whose stored words were looked up, and when.
     looked_up: VecDeque<(Boot, Owner)>,
 }
@@ -80,9 +80,9 @@ impl Tokens {
         }
     }
 
-    pub(super) fn put_back_later(&self, provider: &str, owner: Owner, word: DeadToken) {
+    pub(super) fn take_back_later(&self, provider: &str, owner: Owner, word: DeadToken) {
         let mut heard = self.heard();
-        let list = &mut heard.entry(provider.to_owned()).or_default().to_put_back;
+        let list = &mut heard.entry(provider.to_owned()).or_default().to_take_back;
         if list.len() == PUT_ASIDE {
             list.pop_front();
         }
@@ -90,16 +90,16 @@ impl Tokens {
     }
 
     /// Here they are forgotten.
-    pub(super) fn to_put_back(&self, provider: &str) -> Vec<(Owner, DeadToken)> {
+    pub(super) fn to_take_back(&self, provider: &str) -> Vec<(Owner, DeadToken)> {
         let mut heard = self.heard();
-        heard.get_mut(provider).map(|of| of.to_put_back.drain(..).collect()).unwrap_or_default()
+        heard.get_mut(provider).map(|of| of.to_take_back.drain(..).collect()).unwrap_or_default()
     }
 
     /// The provider works again: what it said before makes no wave any more. What was put aside stays to be
     /// spared, where it turns out later that it was not the tokens.
     pub(super) fn begin_anew(&self, provider: &str) {
         if let Some(of) = self.heard().get_mut(provider) {
-            of.wave = Wave::default();
+            of.wave.begin_anew();
         }
     }
 

@@ -64,7 +64,7 @@ pub struct RecipientView {
     #[schema(nullable = false)]
     pub time_zone: Option<String>,
     /// In the order of their ids.
-    #[schema(max_items = 50)]
+    #[schema(max_items = 40)]
     pub devices: Vec<DeviceView>,
 }
 

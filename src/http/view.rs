@@ -69,7 +69,7 @@ pub struct NotificationView {
     /// The recipient's devices that it would have gone to as well, had not their tokens been dead or quarantined
     /// when it was accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false, max_items = 50)]
+    #[schema(required = false, max_items = 40)]
     pub left_out: Vec<LeftOutView>,
 }
 

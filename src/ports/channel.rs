@@ -64,6 +64,8 @@ pub struct Service {
     pub key: String,
     /// Out of a closed set; several may have the same.
     pub name: &'static str,
+    /// Many people's: nobody has made it up.
+    pub known: bool,
 }
 
 #[async_trait]

@@ -12,8 +12,9 @@ use super::StoreError;
 use super::deliveries::Owner;
 use super::message::{Address, Mailbox};
 
-/// Most devices of one recipient.
-pub const MOST_DEVICES: usize = 50;
+/// Most devices of one recipient: all of them and the recipient's other addresses fit into one notification, which
+/// has at most 50 deliveries.
+pub const MOST_DEVICES: usize = 40;
 /// Tokens that a device had before the current one and that are kept, for calls that may have arrived.
 pub const MOST_EARLIER: usize = 3;
 /// Most of the dead in one page.
@@ -196,7 +197,7 @@ pub trait Recipients: Send + Sync + 'static {
     /// earlier), and changes the standing of the stored device that the word names, if that has it as its current
     /// token and the word is about that registration ([`belfry_domain::device::is_about`]). A live one dies or is
     /// quarantined, a quarantined one may still die, a dead one stays as it is until it is registered again; the
-    /// standing's time is `since`, or else `heard_at`. Whether a device's standing changed by this call or had by an
+    /// standing's time is `since`, or else `heard_at`, of one that is quarantined for the same fault again the later. Whether a device's standing changed by this call or had by an
     /// earlier one of the same word. The same call again changes nothing. Durable before it returns.
     async fn bury(&self, owner: &Owner, word: &DeadToken) -> Result<bool, StoreError>;
 

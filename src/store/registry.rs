@@ -58,6 +58,13 @@ pub fn buried(device: Device, word: &DeadToken) -> Buried {
         (Standing::Live, _) | (Standing::Quarantined { .. }, Standing::Dead { .. }) => {
             Buried::Changed(Box::new(Device { standing: next, ..device }))
         }
+        // The later word takes the earlier one's place on the list, so the device has to stand as that left it: else
+        // neither could be taken back.
+        (Standing::Quarantined { fault: known, at }, Standing::Quarantined { fault, at: later })
+            if known == fault && later > at =>
+        {
+            Buried::Changed(Box::new(Device { standing: next, ..device }))
+        }
         (Standing::Quarantined { .. } | Standing::Dead { .. }, _) => Buried::Unchanged,
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use belfry_domain::breaker::OpenWhy;
 use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
@@ -45,9 +46,7 @@ pub(super) fn write(fact: &Fact) {
             error!(target: ENGINE, fact = "task_panicked", task, "a task panicked");
         }
         Fact::CircuitOpened { provider, service, why, cause } => {
-            let service = service.as_ref().map(|service| service.name);
-            error!(target: ENGINE, fact = "circuit_opened", provider, service, why = why.name(), cause = cause.name(),
-                hint = why.hint(), "a provider's circuit opened; its messages wait");
+            circuit_opened(provider, service.as_ref().map(|service| service.name), *why, *cause);
         }
         Fact::CircuitClosed { provider, service } => {
             let service = service.as_ref().map(|service| service.name);
@@ -291,5 +290,19 @@ fn store_news(news: &StoreNews) {
         StoreNews::ClockSkew { ms } => {
             warn!(target: STORE, fact = "clock_skew", ms, "how far the store's clock is ahead of this node's");
         }
+    }
+}
+
+/// One of many services that is away is nobody's fault here, and whoever registers an address can name one: that
+/// must not call for an operator.
+fn circuit_opened(provider: &str, service: Option<&str>, why: OpenWhy, cause: WhyCode) {
+    let (name, cause, hint) = (why.name(), cause.name(), why.hint());
+    let away = matches!(why, OpenWhy::Unreachable | OpenWhy::Silent | OpenWhy::Throttled);
+    if away && service.is_some() {
+        warn!(target: ENGINE, fact = "circuit_opened", provider, service, why = name, cause, hint,
+            "a service's circuit opened; its messages wait");
+    } else {
+        error!(target: ENGINE, fact = "circuit_opened", provider, service, why = name, cause, hint,
+            "a provider's circuit opened; its messages wait");
     }
 }

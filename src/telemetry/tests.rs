@@ -44,7 +44,8 @@ fn pick<T: Copy>(all: &[T], by: u64) -> T {
 /// None, or one of two that have no name of their own and one that has.
 fn service(n: u64) -> Option<Service> {
     let name = if n.is_multiple_of(2) { "known" } else { "another" };
-    (!n.is_multiple_of(4)).then(|| Service { key: format!("https://push{n}.example"), name })
+    let known = n.is_multiple_of(2);
+    (!n.is_multiple_of(4)).then(|| Service { key: format!("https://push{n}.example"), name, known })
 }
 
 fn news(a: u64, b: u64) -> ProviderNews {

@@ -128,6 +128,9 @@ pub enum StepFact {
     },
 }
 
+/// Who puts back what was refused for no fault of its token.
+const BY_ITSELF: &str = "belfry";
+
 /// Why nothing follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
@@ -507,6 +510,8 @@ impl Draft<'_> {
                 self.stop(&stop);
                 Ok(())
             }
+            // It has ended; but it would be put back if it turned out that its token was not at fault.
+            State::Failed if self.may_be_spared() => Ok(()),
             _ => Err(self.rejected()),
         }
     }
@@ -599,16 +604,26 @@ impl Draft<'_> {
 
     /// Back to where it was before the refusal, as long as it may still go out at all.
     fn spared(&mut self) -> Result<(), Rejected> {
-        let refused = |why: &Why| matches!(why.code, WhyCode::BadToken | WhyCode::WrongApp);
-        let by_a_person = self.next.resolved.is_some();
-        if self.next.state != State::Failed || by_a_person || !self.next.last.as_ref().is_some_and(refused) {
+        // Somebody who asked to stop it meant this call too.
+        if !self.may_be_spared() || self.next.stop.is_some() {
             return Err(self.rejected());
         }
         let expires_at = self.next.expires_at;
-        self.next.timeline.push(self.env.now, Happened::Redriven { by: "belfry".into() });
+        self.next.timeline.push(self.env.now, Happened::Redriven { by: BY_ITSELF.into() });
         self.reopen();
         self.next.expires_at = expires_at;
         Ok(())
+    }
+
+    /// Failed for its token, and not spared before in this send: a token that is refused again after others were
+    /// taken is a bad one.
+    fn may_be_spared(&self) -> bool {
+        let refused = |why: &Why| matches!(why.code, WhyCode::BadToken | WhyCode::WrongApp);
+        let by_itself = |it: &Happened| matches!(it, Happened::Redriven { by } if by == BY_ITSELF);
+        self.next.state == State::Failed
+            && self.next.resolved.is_none()
+            && self.next.last.as_ref().is_some_and(refused)
+            && !self.next.timeline.of_send(self.next.send).iter().any(|entry| by_itself(&entry.happened))
     }
 
     fn send_again(&mut self, by: String, after_send: u32) -> Result<(), Rejected> {

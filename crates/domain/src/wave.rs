@@ -29,6 +29,12 @@ impl Wave {
     /// So many tokens are remembered.
     const KEPT: usize = 256;
 
+    /// The provider takes tokens again: what it refused until now makes no wave any more. What it took still counts,
+    /// or a few bad tokens would be a wave again, and again.
+    pub fn begin_anew(&mut self) {
+        self.heard.retain(|one| !one.refused);
+    }
+
     /// Notes a word about `token` (its hash). True where the tokens are a wave of refusals now. Times are on a
     /// monotonic clock.
     pub fn hear(&mut self, token: &str, refused: bool, now: Duration) -> bool {
@@ -70,6 +76,19 @@ mod tests {
         // The sixth makes it half of twelve.
         assert_eq!(told, [false, false, false, false, false, true]);
         assert!(!wave.hear("good 0", false, at(3)));
+    }
+
+    #[test]
+    fn what_was_taken_still_counts_when_it_begins_anew() {
+        let mut wave = Wave::default();
+        for good in 0..6 {
+            wave.hear(&format!("good {good}"), false, at(1));
+        }
+        let bad = |wave: &mut Wave| (0..6).map(|bad| wave.hear(&format!("bad {bad}"), true, at(2))).collect::<Vec<_>>();
+        assert!(bad(&mut wave)[5]);
+        wave.begin_anew();
+        wave.hear("good 6", false, at(3));
+        assert!(!bad(&mut wave).contains(&true), "six of thirteen");
     }
 
     #[test]

@@ -28,7 +28,8 @@ pub enum Service {
 }
 
 impl Service {
-    /// Chrome and what is built on it, Firefox, Safari, Edge on Windows. `host` in lower case.
+    /// Chrome and what is built on it, Firefox, Safari, Edge on Windows. `host` in lower case, with its port where that
+    /// is not the usual one.
     #[must_use]
     pub fn at(host: &str) -> Self {
         if known(host).is_some() { Self::Known } else { Self::Other }

@@ -194,6 +194,8 @@ fn the_known_services() {
         "fcm.googleapis.com.example.com",
         "push.services.mozilla.com.example",
         "evilpush.apple.com",
+        "fcm.googleapis.com:81",
+        "web.push.apple.com:8443",
         "notify.windows.com.evil.example",
         "127.0.0.1",
     ] {

@@ -110,8 +110,9 @@ impl WebPushChannel {
         let mut request = Request::new(Bytes::from(body));
         *request.method_mut() = Method::POST;
         *request.headers_mut() = self.headers(out, settings.urgency, &to.origin);
+        let service = Service::at(to.authority());
         *request.uri_mut() = to.endpoint;
-        Ok((request, Service::at(&to.host)))
+        Ok((request, service))
     }
 
     fn headers(&self, out: &Outgoing, urgency: Urgency, origin: &str) -> HeaderMap {
@@ -161,7 +162,8 @@ impl Channel for WebPushChannel {
     /// for the rest. What is no subscription has none, and is never sent.
     fn service(&self, address: &Address) -> Option<channel::Service> {
         let to = Subscription::parse(&address.0, self.allow_internal).ok()?;
-        Some(channel::Service { name: classify::name(&to.host), key: to.origin })
+        let known = Service::at(to.authority()) == Service::Known;
+        Some(channel::Service { name: classify::name(to.authority()), known, key: to.origin })
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {

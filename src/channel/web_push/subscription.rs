@@ -78,6 +78,11 @@ struct WrittenKeys {
 }
 
 impl Subscription {
+    /// Host and, where it is not the usual one, port: another port of a known host need not be its service.
+    pub fn authority(&self) -> &str {
+        self.origin.split_once("://").map_or("", |(_, authority)| authority)
+    }
+
     /// Reads a delivery's address. A bare endpoint is none: without keys nothing can be encrypted.
     /// With `allow_internal`, plain http to this very machine is let through, for tests and gateways.
     pub fn parse(text: &str, allow_internal: bool) -> Result<Self, Malformed> {

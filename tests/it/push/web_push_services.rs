@@ -12,6 +12,7 @@ struct Two {
     live: Live,
     silent: PushService,
     other: PushService,
+    made_up: Vec<PushService>,
     key: String,
 }
 
@@ -20,14 +21,14 @@ impl Two {
     /// `answer`: how long a service may take.
     fn new(answer: &str) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (silent, other) = runtime.block_on(async {
-            let now = now_ms();
-            (PushService::start(Speaks::Http2, now).await, PushService::start(Speaks::Http2, now).await)
-        });
+        let start = || runtime.block_on(PushService::start(Speaks::Http2, now_ms()));
+        let (silent, other) = (start(), start());
+        let made_up: Vec<PushService> = (0..8).map(|_| start()).collect();
         let vapid = belfry::channel::web_push::vapid::generate();
         let pem = secrecy::ExposeSecret::expose_secret(&vapid.pem).to_owned();
         let key = belfry::channel::web_push::vapid::public_of(&pem).unwrap();
-        let files = [("vapid.pem", pem.as_str()), ("web.pem", &format!("{}{}", silent.ca, other.ca))];
+        let authorities: String = [&silent, &other].into_iter().chain(&made_up).map(|one| one.ca.as_str()).collect();
+        let files = [("vapid.pem", pem.as_str()), ("web.pem", &authorities)];
         // The first line is the engine's.
         let sections = format!(
             "shutdown_grace = \"10ms\"\n[channels.web_push]\nproviders = [\"web\"]\n\
@@ -36,7 +37,7 @@ impl Two {
              ca_file = \"{{dir}}/web.pem\"\nallow_internal = true\nconnections = 1\nstreams = 3\n\
              timeouts = {{ answer = \"{answer}\" }}\n"
         );
-        Self { live: Live::start(runtime, &sections, &files), silent, other, key }
+        Self { live: Live::start(runtime, &sections, &files), silent, other, made_up, key }
     }
 
     fn push(&self, key: &str, service: &PushService) -> String {
@@ -58,6 +59,9 @@ impl Two {
 fn a_silent_service_holds_no_more_than_its_share_of_the_calls() {
     // No call ends by itself while the test looks.
     let two = Two::new("10m");
+    // It has answered before: one that never has shares a quarter of the calls with all of its kind.
+    let proof = two.push("proof", &two.other);
+    assert_eq!(two.live.ended(&proof)["state"], "accepted");
     let stuck: Vec<String> = (0..30)
         .map(|number| {
             two.silent.next(Act::Stall);
@@ -73,7 +77,7 @@ fn a_silent_service_holds_no_more_than_its_share_of_the_calls() {
     // What waits holds no claim, and says what it waits for.
     let waits = two.live.once(&stuck[29], "it waits", |one| one["state"] == "deferred");
     let reason = waits["deliveries"][0]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("Waiting because the provider is busy"), "{reason}");
+    assert!(reason.starts_with("Waiting because the provider is out of order"), "{reason}");
     assert_eq!(waits["deliveries"][0]["attempts"], 0);
 }
 
@@ -106,4 +110,23 @@ fn a_service_that_never_answers_opens_its_own_circuit_and_no_other() {
     until("its circuit is closed", PATIENCE, || two.circuits().is_empty().then_some(()));
     let closed = "belfry_service_circuits_open{provider=\"web\",service=\"another push service\"} 0";
     assert!(two.live.metrics().contains(closed));
+}
+
+/// Whoever may subscribe can name a service of his own, and another one each time.
+#[test]
+fn services_that_nobody_knows_and_that_never_answer_share_a_quarter_of_the_calls() {
+    let two = Two::new("10m");
+    let proof = two.push("proof", &two.other);
+    assert_eq!(two.live.ended(&proof)["state"], "accepted");
+    for (number, service) in two.made_up.iter().enumerate() {
+        service.next(Act::Stall);
+        two.push(&format!("made-up-{number}"), service);
+    }
+    let asked = || two.made_up.iter().map(PushService::requests).sum::<usize>();
+    until("they have what they may have", PATIENCE, || (asked() == 2).then_some(()));
+    for number in 0..6 {
+        let id = two.push(&format!("other-{number}"), &two.other);
+        assert_eq!(two.live.ended(&id)["state"], "accepted");
+    }
+    assert_eq!(asked(), 2);
 }

@@ -1,7 +1,7 @@
 //! One key, one wish: its repeat is a success that changes nothing, and whatever else comes under
 //! it is refused, never swallowed.
 
-use belfry_domain::delivery::{ParkWhy, State};
+use belfry_domain::delivery::{ParkWhy, State, Stop};
 use belfry_domain::step::Rejected;
 use belfry_domain::timeline::Resolution;
 use belfry_domain::{Asked, Class, Delivery, Event, Order, Outcome, Why, WhyCode, step};
@@ -110,6 +110,17 @@ fn only_what_failed_for_its_token_is_spared_and_no_later_than_it_would_have_gone
         assert_eq!((next.state, next.send, next.expires_at), (State::Queued, before.send, before.expires_at));
         assert_eq!((next.attempts, next.last.as_ref(), next.ended_at), (0, None, None));
         assert!(step(&next, class, Event::Spared, env).is_err(), "twice");
+        // Once in each send: refused again, it is the token.
+        let outcome = Outcome::Refused { why: Why::new(code) };
+        let called = Event::Called { claim: mark(FENCE), outcome, took: std::time::Duration::ZERO };
+        let again = Delivery { state: State::Sending { fence: FENCE }, ..next };
+        let again = step(&again, class, called, env).unwrap().next;
+        assert!(again.state == State::Failed && step(&again, class, Event::Spared, env).is_err());
+        // Whoever asked to stop it, in the call or after it had failed, meant this call too.
+        let cancel = Event::StopAsked(Stop::Cancel { by: "key_1".into(), why: "wrong list".into() });
+        let stopped = step(&before, class, cancel, env).unwrap().next;
+        assert_eq!(stopped.state, State::Failed);
+        assert!(step(&stopped, class, Event::Spared, env).is_err());
     }
     for code in [WhyCode::TokenMalformed, WhyCode::TooLarge] {
         assert!(step(&failed(code), class, Event::Spared, env).is_err(), "{code}");

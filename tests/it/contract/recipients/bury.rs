@@ -14,6 +14,7 @@ on_every_store!(
     case_49_a_word_older_than_the_registration_says_nothing_of_the_device,
     case_49_registering_again_lifts_what_was_said,
     the_same_word_again_changes_nothing,
+    of_two_words_the_later_can_be_taken_back,
     the_quarantined_may_die_and_the_dead_stay,
     a_word_about_another_token_changes_nothing,
     a_word_about_another_app_or_environment_changes_nothing,
@@ -107,6 +108,19 @@ async fn the_quarantined_may_die_and_the_dead_stay(h: Harness) {
         assert!(!h.bury(&word).await);
         assert_eq!(standing(&h).await, dead);
     }
+}
+
+/// Two calls at once heard the same: only the later word is on the list, and takes back both.
+async fn of_two_words_the_later_can_be_taken_back(h: Harness) {
+    h.register("ann", device("phone", "a")).await;
+    let (first, second) = (said(TokenFault::BadToken, 1), said(TokenFault::BadToken, 2));
+    assert!(h.bury(&first).await && h.bury(&second).await);
+    assert_eq!(standing(&h).await, Standing::Quarantined { fault: TokenFault::BadToken, at: UnixMs(START.0 + 2) });
+    assert!(!h.bury(&first).await, "the later one stands");
+    assert_eq!(all_dead(&h, &acme(), UnixMs(0), 10).await, std::slice::from_ref(&second));
+    Recipients::exhume(&*h.store, &acme(), &second).await.unwrap();
+    assert_eq!(standing(&h).await, Standing::Live);
+    assert_eq!(all_dead(&h, &acme(), UnixMs(0), 10).await, []);
 }
 
 async fn a_word_about_another_token_changes_nothing(h: Harness) {

@@ -94,7 +94,13 @@ impl Model {
             Standing::Quarantined { .. } => 1,
             Standing::Dead { .. } => 2,
         };
-        if worse(left) > worse(device.standing) {
+        let later = match (device.standing, left) {
+            (Standing::Quarantined { fault: known, at }, Standing::Quarantined { fault, at: later }) => {
+                known == fault && later > at
+            }
+            _ => false,
+        };
+        if later || worse(left) > worse(device.standing) {
             device.standing = left;
         }
         device.standing == left
