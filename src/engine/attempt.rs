@@ -147,8 +147,7 @@ impl<'a> Work<'a> {
         if let Some(aimed) = &aimed {
             out.address = aimed.address().clone();
         }
-        let service = self.provider.channel.service(&out.address);
-        let place = match self.at_service(&held.delivery, service).await {
+        let place = match self.at_service(&held.delivery, &out.address).await {
             Ok(place) => place,
             Err(event) => return Some((held, event)),
         };

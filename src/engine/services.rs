@@ -16,6 +16,7 @@ use super::calls::{Calls, Slot};
 use super::health::Gate;
 use crate::ports::channel::Service;
 use crate::ports::clock::Boot;
+use crate::ports::message::Address;
 
 /// A service that has all of its places taken and has not answered for so long is silent.
 const SILENT: Duration = Duration::from_secs(1);
@@ -121,12 +122,8 @@ impl Work<'_> {
     ///
     /// # Errors
     /// What to settle instead: its circuit is open, or it is silent and has its share of the calls already.
-    pub(super) async fn at_service(
-        &self,
-        delivery: &Delivery,
-        service: Option<Service>,
-    ) -> Result<Option<Place<'_>>, Event> {
-        let Some(service) = service else { return Ok(None) };
+    pub(super) async fn at_service(&self, delivery: &Delivery, address: &Address) -> Result<Option<Place<'_>>, Event> {
+        let Some(service) = self.provider.channel.service(address) else { return Ok(None) };
         let shared = self.shared;
         let (services, now) = (&shared.services, shared.deps.clock.boot());
         let (provider, priority) = (&delivery.lane.provider, delivery.lane.priority);

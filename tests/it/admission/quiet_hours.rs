@@ -33,7 +33,7 @@ impl Bed {
 
     fn send(&self, class: &str, to: &Value) -> String {
         let content = json!({"subject": "Shipped", "text": "Order 42"});
-        self.live.send(&to.to_string(), &json!({"class": class, "to": to, "content": content}))
+        self.live.send(&format!("{class}/{to}"), &json!({"class": class, "to": to, "content": content}))
     }
 
     fn goes_out(&self, class: &str, to: &Value) {

@@ -47,7 +47,7 @@ fn every_problem_is_named_by_its_key() {
     std::fs::write(
         dir.path().join("bad.toml"),
         "[http]\nlistne = \"127.0.0.1:1\"\n[caps.x]\nper = \"scope\"\nlimit = 0\nwindow = \"1h\"\nthen = \"defer\"\n\
-         [classes.digest]\nresend_limit = 3\ncaps = [\"x\"]\n[store]\nkind = \"oracle\"\n[quiet_hours]\n",
+         [classes.digest]\nresend_limit = 3\ncaps = [\"x\"]\n[store]\nkind = \"oracle\"\n[escalation]\n",
     )
     .unwrap();
     let args = ["check-config", "--config", "bad.toml"];
@@ -55,7 +55,7 @@ fn every_problem_is_named_by_its_key() {
     assert_eq!((done.code, done.out.as_str()), (78, ""));
     for line in [
         "http.listne: no such key; did you mean \"listen\"? (bad.toml)",
-        "quiet_hours: quiet hours are not built yet (bad.toml)",
+        "escalation: escalation is not built yet (bad.toml)",
         "caps.x.limit: must be from 1 to 10000 (bad.toml)",
         "store.kind: expected one of \"sqlite\", \"redis\" (bad.toml)",
         "classes.digest.resend_limit: must be 0: record_then_send never sends again after an unknown outcome (bad.toml)",
@@ -66,7 +66,7 @@ fn every_problem_is_named_by_its_key() {
     let refused: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let keys: Vec<&str> =
         refused["problems"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
-    let expected = ["caps.x.limit", "classes.digest.resend_limit", "http.listne", "quiet_hours", "store.kind"];
+    let expected = ["caps.x.limit", "classes.digest.resend_limit", "escalation", "http.listne", "store.kind"];
     assert_eq!((done.code, keys), (78, expected.to_vec()));
 }
 
