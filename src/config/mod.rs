@@ -26,7 +26,7 @@ mod show;
 mod variables;
 
 pub use caps::{CapConfig, CountedBy};
-pub use class::{ClassConfig, RetryConfig};
+pub use class::{ClassConfig, QuietHoursConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{

@@ -69,7 +69,10 @@ const BAD: &[(&str, &[&str])] = &[
         "[classes.code]\nquiet_hours = { from = \"22:00\", to = \"22:10\", zone = \"UTC\" }\n",
         &["classes.code.quiet_hours.to: must lie less than the class's expiry (10m) after from"],
     ),
-    ("[classes.digest.quiet_hours]\nfrom = \"22:00\"\nto = \"07:00\"\n", &["classes.digest.quiet_hours: missing"]),
+    (
+        "[classes.digest.quiet_hours]\nfrom = \"22:00\"\nto = \"07:00\"\n",
+        &["classes.digest.quiet_hours: lacks the key \"zone\""],
+    ),
     ("[escalation]\n", &["escalation: escalation is not built yet"]),
     ("[providers.p]\nkind = \"twilio\"\n", &["providers.p.kind: providers of kind \"twilio\" are not built yet"]),
     (
