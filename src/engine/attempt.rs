@@ -30,8 +30,6 @@ use crate::ports::policy::{DeviceOf, Provider};
 /// How long a delivery is put off whose class or provider is not configured (any more).
 const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
 const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
-/// Between two looks whether a claim is durable.
-const NOT_DURABLE: std::time::Duration = std::time::Duration::from_millis(200);
 /// How long after a store fault the newest version is asked for again.
 const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault it is asked again what is suppressed.
@@ -108,7 +106,7 @@ pub(super) struct Work<'a> {
     /// Those of the class, where it has any.
     pub(super) caps: Option<&'a [Cap]>,
     pub(super) provider: &'a Provider,
-    live: &'a Arc<Live>,
+    pub(super) live: &'a Arc<Live>,
 }
 
 /// What to settle, under which record.
@@ -300,28 +298,6 @@ impl<'a> Work<'a> {
                 None
             }
             Written::Stale | Written::Gone | Written::Away => None,
-        }
-    }
-
-    /// At least once: waits until the claim outlives what the store is set to outlive. Else a failover could
-    /// take it along with the worker, and the next call would follow no unknown outcome. False where the
-    /// claim has to be given back instead.
-    async fn confirmed(&self) -> bool {
-        let mut cut_off = self.shared.cut_off.subscribe();
-        loop {
-            let durable = tokio::select! {
-                biased;
-                durable = self.shared.deps.deliveries.durable() => durable,
-                _ = cut_off.wait_for(|cut| *cut) => return false,
-            };
-            match durable {
-                Ok(()) => return true,
-                Err(why) => self.shared.deps.facts.record(&Fact::StoreUnavailable { verb: "confirm", why }),
-            }
-            if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) {
-                return false;
-            }
-            self.shared.pause(NOT_DURABLE).await;
         }
     }
 

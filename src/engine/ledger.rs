@@ -16,6 +16,8 @@ use crate::ports::deliveries::Token;
 pub(super) struct Live {
     pub id: DeliveryId,
     pub token: Token,
+    /// When the store was asked for it.
+    pub asked_at: Boot,
     lease: Duration,
     /// Milliseconds on the boot clock.
     covered_until: AtomicU64,
@@ -83,6 +85,7 @@ impl Ledger {
         let live = Arc::new(Live {
             id,
             token,
+            asked_at,
             lease,
             covered_until: AtomicU64::new(millis(asked_at + lease)),
             lost: AtomicBool::new(false),

@@ -8,6 +8,7 @@ mod batcher;
 mod calls;
 mod caps;
 mod claimer;
+mod confirm;
 mod devices;
 mod health;
 mod ledger;

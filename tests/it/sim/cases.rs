@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry_domain::delivery::ParkWhy;
+use belfry_domain::timeline::Happened;
 use belfry_domain::{ChannelKind, State, UnixMs};
 
 use super::check;
@@ -11,7 +12,7 @@ use super::door::Intent;
 use super::provider::POISON;
 use super::render::UNWINDS;
 use super::scenario::{Plan, Run};
-use super::world::LEASE;
+use super::world::{Failover, LEASE};
 
 fn intent(key: String, class: &'static str) -> Intent {
     Intent {
@@ -144,5 +145,32 @@ fn a_panic_before_the_call_does_not_keep_its_claim() {
         assert_eq!(end(UNWINDS), State::Parked { why: ParkWhy::Poison }, "seed {seed}");
         assert_eq!(end("good"), State::Accepted, "seed {seed}");
         assert_eq!(run.world.told().effects.len(), 1, "seed {seed}");
+    }
+}
+
+/// The wait for a replica is answered by the new primary, which never had the claim.
+#[test]
+fn no_call_is_made_under_a_claim_that_a_failover_took_along() {
+    for seed in 0..20 {
+        let intents: Vec<Intent> =
+            ["receipt", "code"].into_iter().map(|class| intent(class.to_owned(), class)).collect();
+        let run = Run::new(plan(seed, 2, intents.clone()));
+        run.world.told().failover = Failover::ToCome;
+        let at_rest = run.play();
+        assert_eq!(check::broken(&run, &intents, at_rest), Vec::<String>::new(), "seed {seed}");
+        let told = run.world.told();
+        let Failover::Done { lost, .. } = &told.failover else { panic!("seed {seed}: nothing waited") };
+        assert!(!lost.is_empty(), "seed {seed}");
+        for id in told.acknowledged.values() {
+            let record = run.record(*id).unwrap();
+            let delivery = &record.deliveries[0];
+            let effects = told.effects.iter().filter(|effect| effect.delivery == delivery.id).count();
+            assert_eq!((delivery.state, effects), (State::Accepted, 1), "seed {seed}");
+            for entry in &delivery.timeline.entries {
+                let Happened::Attempt { claim, .. } = &entry.happened else { continue };
+                let under_lost = lost.iter().any(|(id, token)| (*id, token.fence) == (delivery.id, claim.fence));
+                assert!(!under_lost, "seed {seed}: {:?}", delivery.timeline);
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::bugs::Bug;
 use super::executor::WORLD;
-use super::world::{LEASE, Phase, World};
+use super::world::{Failover, LEASE, Phase, World};
 
 pub struct FaultyStore {
     pub inner: Arc<InlineStore>,
@@ -92,7 +92,9 @@ impl Deliveries for FaultyStore {
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims, StoreError> {
         let world = self.world.clone();
         self.over_the_line(async {
-            let claims = self.inner.claim(ask).await?;
+            let mut claims = self.inner.claim(ask).await?;
+            let waited_for = !matches!(world.told().failover, Failover::Never);
+            claims.claims.iter_mut().for_each(|claim| claim.unconfirmed = waited_for);
             if !claims.claims.is_empty() {
                 world.reach(Phase::Claimed);
             }
@@ -102,7 +104,12 @@ impl Deliveries for FaultyStore {
     }
 
     async fn renew(&self, claims: Vec<(DeliveryId, Token)>) -> Result<Vec<Renewed>, StoreError> {
-        self.over_the_line(self.inner.renew(claims)).await
+        let mut renewed = self.over_the_line(self.inner.renew(claims.clone())).await?;
+        if let Failover::Done { lost, .. } = &self.world.told().failover {
+            let is_lost = |id| claims.iter().any(|claim| claim.0 == id && lost.contains(claim));
+            renewed.iter_mut().filter(|one| is_lost(one.id)).for_each(|one| one.held = false);
+        }
+        Ok(renewed)
     }
 
     async fn spend(&self, batch: Vec<Spend>) -> Result<Vec<Written>, StoreError> {
@@ -182,6 +189,16 @@ impl Deliveries for FaultyStore {
     }
 
     async fn durable(&self) -> Result<(), StoreError> {
+        if matches!(self.world.told().failover, Failover::ToCome) {
+            let held = self.inner.held(1_000).await?;
+            let lost = held.into_iter().map(|one| (one.id, one.token)).collect();
+            let answers_at = self.world.sim.now() + Duration::from_millis(500);
+            self.world.told().failover = Failover::Done { lost, answers_at };
+        }
+        if matches!(self.world.told().failover, Failover::Done { answers_at, .. } if self.world.sim.now() < answers_at)
+        {
+            return Err(StoreError::Unavailable("the primary is gone".into()));
+        }
         self.over_the_line(self.inner.durable()).await
     }
 

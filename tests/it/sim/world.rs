@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use belfry::facts::{Fact, FactSink};
 use belfry::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
+use belfry::ports::deliveries::Token;
 use belfry_domain::{DeliveryId, NotificationId, UnixMs};
 
 use super::executor::{NodeId, Sim};
@@ -80,6 +81,18 @@ pub struct Told {
     /// When each began.
     pub called_at: Vec<Boot>,
     pub crashes: u64,
+    pub failover: Failover,
+}
+
+/// A primary that dies before its replica has the claims that were made last.
+#[derive(Default)]
+pub enum Failover {
+    #[default]
+    Never,
+    /// At the first wait for durability.
+    ToCome,
+    /// These claims the new primary never had; it answers from then on.
+    Done { lost: Vec<(DeliveryId, Token)>, answers_at: Boot },
 }
 
 #[derive(Clone)]
