@@ -17,6 +17,7 @@ use belfry::http::drain::Drain;
 use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::intake::suppressions::Blocklist;
@@ -80,6 +81,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
         caps: store.caps.clone(),
         recipients: store.recipients.clone(),
         suppressions: store.suppressions.clone(),
+        preferences: store.preferences.clone(),
         render: Arc::new(templates.clone()),
         seen_token: Arc::new(|id| format!("seen {id}")),
         clock: Arc::new(MachineClock),
@@ -117,6 +119,7 @@ async fn api(
         content: Arc::new(templates),
         recipients: store.recipients.clone(),
         suppressions: store.suppressions.clone(),
+        preferences: store.preferences.clone(),
         clock: Arc::new(MachineClock),
         dice: Arc::new(MachineDice),
         facts: recorder.clone(),
@@ -124,6 +127,7 @@ async fn api(
     };
     let metrics = recorder.clone();
     let clock = Arc::new(MachineClock);
+    let preferences = PreferenceDesk::new(store.preferences.clone(), clock.clone(), ports.policy.clone());
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
         intake: Arc::new(Intake::new(ports, &secret)),
@@ -137,6 +141,7 @@ async fn api(
         )),
         registrar: Arc::new(Registrar::new(store.recipients.clone(), Arc::new(MachineClock), &secret)),
         blocklist: Arc::new(blocklist),
+        preferences: Arc::new(preferences),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

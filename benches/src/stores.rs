@@ -14,6 +14,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
 use belfry::ports::suppressions::Suppressions;
@@ -74,6 +75,7 @@ pub(crate) struct Opened {
     pub outbox: Arc<dyn OutboxMessages>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub preferences: Arc<dyn PreferenceBook>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -93,6 +95,7 @@ impl Opened {
                     outbox: store.clone(),
                     recipients: store.clone(),
                     suppressions: store.clone(),
+                    preferences: store.clone(),
                     file: Some(store),
                 })
             }
@@ -121,7 +124,8 @@ fn open_redis(at: &str) -> Result<Opened> {
         installation: store.clone(),
         outbox: store.clone(),
         recipients: store.clone(),
-        suppressions: store,
+        suppressions: store.clone(),
+        preferences: store,
         file: None,
     })
 }

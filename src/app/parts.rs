@@ -14,6 +14,7 @@ use crate::engine::{self, Duties, Engine};
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
+use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::suppressions::Blocklist;
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
@@ -67,12 +68,14 @@ impl Parts {
             content: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
+            preferences: self.stores.preferences.clone(),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),
             facts: self.recorder.clone(),
             policy: policy.clone(),
         };
         let (recorder, circuits) = (self.recorder.clone(), self.recorder.clone());
+        let preferences = PreferenceDesk::new(self.stores.preferences.clone(), self.clock.clone(), policy.clone());
         let blocklist = Blocklist::new(self.stores.suppressions.clone(), self.clock.clone(), policy, &secret);
         let policy = self.policy.subscribe();
         Ok(Deps {
@@ -82,6 +85,7 @@ impl Parts {
             restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
             registrar: Arc::new(Registrar::new(self.stores.recipients.clone(), self.clock.clone(), &secret)),
             blocklist: Arc::new(blocklist),
+            preferences: Arc::new(preferences),
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),
@@ -114,6 +118,7 @@ impl Parts {
             render: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
+            preferences: self.stores.preferences.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),

@@ -2,6 +2,7 @@
 
 use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
+use belfry_domain::preferences::Switches;
 use belfry_domain::quiet::{NoQuietHours, QuietHours};
 use belfry_domain::{ChannelKind, Class, Order, Priority};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,13 @@ pub struct ClassConfig {
     /// Absent: it goes out at any hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHoursConfig>,
+    /// What recipients get who did not say what they want.
+    #[serde(default, skip_serializing_if = "nothing_is_said")]
+    pub defaults: Switches,
+}
+
+fn nothing_is_said(switches: &Switches) -> bool {
+    *switches == Switches::default()
 }
 
 /// Between two times of the recipient's own day nothing of the class goes out.
@@ -118,7 +126,7 @@ mod defaults {
 pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
     let of = |name: &String, class: &ClassConfig| {
         let found = class.class(name).contradictions().into_iter().map(|one| (one.key.to_owned(), one.problem));
-        let found = class.wrong_hours().into_iter().chain(found);
+        let found = class.wrong_hours().into_iter().chain(class.wrong_defaults()).chain(found);
         found.map(|(key, problem)| (format!("classes.{name}.{key}"), problem)).collect::<Vec<_>>()
     };
     config.classes.iter().flat_map(|(name, class)| of(name, class)).collect()
@@ -128,7 +136,8 @@ impl ClassConfig {
     /// What its messages are admitted by. What makes none was refused when the configuration was read.
     #[must_use]
     pub fn rules(&self) -> Rules {
-        Rules { quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()), ..Rules::default() }
+        let quiet_hours = self.quiet_hours.as_ref().and_then(|hours| hours.read().ok());
+        Rules { quiet_hours, defaults: self.defaults.clone(), ..Rules::default() }
     }
 
     /// What is wrong with its quiet hours: the key below the class, and what would be right.
@@ -146,6 +155,13 @@ impl ClassConfig {
             )),
             Ok(_) => None,
         }
+    }
+
+    /// Nobody can have turned off what cannot be turned off.
+    fn wrong_defaults(&self) -> Option<(String, String)> {
+        let wrong = self.required && self.defaults.turns_off();
+        let problem = "must not turn off what is required: leave defaults out, or set required = false";
+        wrong.then(|| ("defaults".to_owned(), problem.to_owned()))
     }
 
     #[must_use]

@@ -1,13 +1,12 @@
 //! Whether a message may go out now: decided again before every call, on what was read after the claim.
 
 use belfry_domain::Delivery;
-use belfry_domain::admission::{Known, Rules, Verdict, decide};
-use belfry_domain::preferences::Preferences;
+use belfry_domain::admission::{Known, Verdict, decide};
 use belfry_domain::subject::Subject;
-use belfry_domain::suppression::Suppression;
 
 use super::attempt::Work;
 use crate::ports::deliveries::Claim;
+use crate::ports::wishes::Said;
 
 impl Claim {
     /// The version of its own within its collapse group, and the newest.
@@ -18,18 +17,17 @@ impl Claim {
 }
 
 impl Work<'_> {
-    pub(super) fn admitted(&self, delivery: &Delivery, suppressions: &[Suppression]) -> Verdict {
+    pub(super) fn admitted(&self, delivery: &Delivery, said: &Said) -> Verdict {
         let policy = self.shared.policy();
-        let none = Rules::default();
-        let rules = policy.rules.get(&delivery.class).unwrap_or(&none);
+        let rules = policy.rules_of(&delivery.class);
         // Most classes have none, and the inputs are not read for nothing.
         let zone = rules.quiet_hours.as_ref().and(self.claim.inputs.as_deref());
         let zone = zone.and_then(|inputs| self.shared.deps.render.time_zone(inputs));
         let known = Known {
             subject: Subject::of(delivery, &self.claim.notification, self.class),
             rules,
-            suppressions,
-            preferences: &Preferences::default(),
+            suppressions: &said.suppressions,
+            preferences: &said.preferences,
             time_zone: zone.as_deref(),
             pauses: &[],
         };

@@ -16,11 +16,11 @@ use super::caps::Places;
 use super::devices::Aimed;
 use super::health::Gate;
 use super::ledger::{Live, Place};
+use super::look::{Look, Seen};
 use super::pacer::PacedCall;
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
-use super::suppressions::{self, Look};
-use super::{RenderFault, Shared};
+use super::{RenderFault, Shared, suppressions};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
 use crate::ports::deliveries::{Claim, Spend, Written};
@@ -32,8 +32,8 @@ const UNCONFIGURED: std::time::Duration = std::time::Duration::from_secs(30);
 const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault the newest version is asked for again.
 const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
-/// How long after a store fault it is asked again what is suppressed.
-const SUPPRESSIONS_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long after a store fault it is asked again what those have said whom it goes to.
+const WISHES_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault a frozen template is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -119,13 +119,13 @@ impl<'a> Work<'a> {
             return Some((held, Event::Released));
         }
         // While it waits for its turn.
-        let known = self.look.clone().await;
+        let seen = self.look.clone().await;
         let mut turn = self.turn().await;
         if *self.shared.cut_off.borrow() {
             // Had no turn before the end.
             return Some((held, Event::Released));
         }
-        if let Some(event) = self.not_now(&held.delivery, &known) {
+        if let Some(event) = self.not_now(&held.delivery, &seen) {
             return Some((held, event));
         }
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
@@ -192,11 +192,11 @@ impl<'a> Work<'a> {
     }
 
     /// Whether it may be called at all now, on what was read with the claim.
-    fn not_now(&self, delivery: &Delivery, known: &suppressions::Known) -> Option<Event> {
-        let Some(suppressions) = known.of(delivery.id) else {
-            return Some(self.shared.hold_for(SUPPRESSIONS_AWAY, DeferWhy::Retry));
+    fn not_now(&self, delivery: &Delivery, seen: &Seen) -> Option<Event> {
+        let Some(said) = seen.of(delivery.id) else {
+            return Some(self.shared.hold_for(WISHES_AWAY, DeferWhy::Retry));
         };
-        match self.admitted(delivery, suppressions) {
+        match self.admitted(delivery, said) {
             Verdict::Call => {}
             refused => return Some(Event::Admitted(refused)),
         }

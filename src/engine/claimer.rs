@@ -11,7 +11,7 @@ use futures::FutureExt;
 use super::batcher::LINGER;
 use super::health::Gate;
 use super::settle::SharedRef;
-use super::{Alone, attempt, lanes_of, suppressions};
+use super::{Alone, attempt, lanes_of, look};
 use crate::facts::Fact;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
@@ -128,7 +128,7 @@ async fn claim(
     };
     let Claims { claims, next_due } = found;
     let started = claims.len();
-    let look = suppressions::look(shared, &claims);
+    let look = look::look(shared, &claims);
     for claim in claims {
         let place = shared.ledger.hold(claim.delivery.id, claim.token, claim.delivery.lease, asked_at);
         let permit = shared.permits.take(&claim.delivery.lane);

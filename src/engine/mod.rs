@@ -12,6 +12,7 @@ mod confirm;
 mod devices;
 mod health;
 mod ledger;
+mod look;
 mod pacer;
 mod permits;
 mod receipts;
@@ -43,6 +44,7 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::paces::Paces;
 use crate::ports::policy::{Policy, Provider};
+use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::{Recipients, StoredSlot};
 use crate::ports::suppressions::Suppressions;
 
@@ -93,6 +95,7 @@ pub struct Deps {
     pub render: Arc<dyn Render>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub preferences: Arc<dyn PreferenceBook>,
     /// What a device shows to say that it saw a delivery.
     pub seen_token: Arc<dyn Fn(DeliveryId) -> String + Send + Sync>,
     pub clock: Arc<dyn Clock>,

@@ -33,6 +33,7 @@ pub const ROUTES: &[&str] = &[
     "/v1/recipients/{id}",
     "/v1/recipients/{id}/devices/{device}",
     "/v1/devices/dead",
+    "/v1/preferences/{id}",
     "/v1/suppressions",
     "/v1/suppressions/check",
     "/v1/suppressions/{id}",

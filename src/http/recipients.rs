@@ -145,7 +145,7 @@ impl DeviceView {
 }
 
 /// A recipient from the path.
-pub struct Named(String);
+pub struct Named(pub(super) String);
 
 /// A device from the path.
 pub struct NamedDevice(DeviceRef);

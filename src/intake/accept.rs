@@ -23,6 +23,7 @@ use crate::ports::StoreError;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::{Accepted, Deliveries, NewNotification};
 use crate::ports::policy::Policy;
+use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::Recipients;
 use crate::ports::suppressions::Suppressions;
 
@@ -36,6 +37,7 @@ pub struct IntakePorts {
     pub content: Arc<dyn ContentCheck>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub preferences: Arc<dyn PreferenceBook>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub facts: Arc<dyn FactSink>,
@@ -187,7 +189,7 @@ impl Intake {
         if batch.is_empty() {
             return Ok(HashMap::new());
         }
-        let facts = self.end_suppressed(&mut batch).await;
+        let facts = self.end_unwanted(&mut batch).await;
         let asked: Vec<Asked> = batch.iter().zip(facts).map(|(new, facts)| Asked::of(new, facts)).collect();
         let accepted = self.ports.deliveries.accept(batch).await?;
         if accepted.len() != asked.len() {

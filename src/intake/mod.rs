@@ -15,6 +15,7 @@ pub mod inline;
 pub mod instant;
 pub mod json;
 pub mod plan;
+pub mod preferences;
 pub mod recipient;
 pub mod registrar;
 pub mod restored;

@@ -16,11 +16,13 @@ pub mod message;
 pub mod outbox;
 pub mod paces;
 pub mod policy;
+pub mod preferences;
 pub mod recipients;
 pub mod reminders;
 pub mod span;
 pub mod store_news;
 pub mod suppressions;
+pub mod wishes;
 
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use belfry_domain::admission::Rules;
@@ -94,7 +94,16 @@ pub enum EnvironmentRule {
     Allow(Vec<String>),
 }
 
+/// Those of a class that has none.
+static NO_RULES: LazyLock<Rules> = LazyLock::new(Rules::default);
+
 impl Policy {
+    /// What the messages of a class are admitted by.
+    #[must_use]
+    pub fn rules_of(&self, class: &str) -> &Rules {
+        self.rules.get(class).unwrap_or(&NO_RULES)
+    }
+
     /// The provider for a message to `address` on `channel` from `environment`: the first that serves the
     /// device, where it is one.
     ///

@@ -34,6 +34,8 @@ pub enum KeyKind {
     Suppressed,
     /// One of the words about it: kind, category, sender.
     Suppression,
+    /// A recipient who may have said what they want: tenant, environment, the caller's own name for them.
+    Preferences,
 }
 
 impl KeyKind {
@@ -53,6 +55,7 @@ impl KeyKind {
             Self::Take => "take",
             Self::Suppressed => "suppressed",
             Self::Suppression => "suppression",
+            Self::Preferences => "preferences",
         }
     }
 }

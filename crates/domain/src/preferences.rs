@@ -8,14 +8,13 @@ use crate::class::Class;
 use crate::lane::ChannelKind;
 use crate::subject::Subject;
 
-/// On or off by channel. What is not said is left to others.
+/// On or off by channel, as `{"all": false, "email": true}`. What is not said is left to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Switches {
     /// On every channel that is not named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(flatten)]
     pub channels: BTreeMap<ChannelKind, bool>,
 }
 
@@ -40,29 +39,34 @@ impl Switches {
         self.channels.get(&channel).copied().or(self.all).unwrap_or(true)
     }
 
-    fn turns_off(&self) -> bool {
+    /// Whether it says of anything that it is off.
+    #[must_use]
+    pub fn turns_off(&self) -> bool {
         self.all == Some(false) || self.channels.values().any(|on| !on)
     }
 }
 
 impl Preferences {
+    /// Whether a call may be made as far as the recipient is concerned; what is required always may.
+    #[must_use]
+    pub fn allow(&self, subject: &Subject, defaults: &Switches) -> bool {
+        subject.required || self.wants(subject.class, subject.channel, defaults)
+    }
+
     /// Whether the recipient wants it. The more exact word counts: about this category on this channel, then
     /// about one of the two, then about everything, then the class's `defaults`. Where the word about the
     /// category and the one about the channel differ, it is off.
     #[must_use]
-    pub fn allow(&self, subject: &Subject, defaults: &Switches) -> bool {
-        if subject.required {
-            return true;
-        }
-        let category = self.categories.get(subject.class);
-        let exact = category.and_then(|said| said.channels.get(&subject.channel).copied());
+    pub fn wants(&self, category: &str, channel: ChannelKind, defaults: &Switches) -> bool {
+        let category = self.categories.get(category);
+        let exact = category.and_then(|said| said.channels.get(&channel).copied());
         let of_category = category.and_then(|said| said.all);
-        let of_channel = self.every.channels.get(&subject.channel).copied();
+        let of_channel = self.every.channels.get(&channel).copied();
         let either = match (of_category, of_channel) {
             (Some(one), Some(other)) => Some(one && other),
             (one, other) => one.or(other),
         };
-        exact.or(either).or(self.every.all).unwrap_or_else(|| defaults.on(subject.channel))
+        exact.or(either).or(self.every.all).unwrap_or_else(|| defaults.on(channel))
     }
 
     /// Categories that they would turn off and that cannot be: to be refused when somebody sets them, so that

@@ -88,6 +88,12 @@ impl Names {
         self.in_shard(shard, &[b"sups".as_slice(), owner].concat())
     }
 
+    /// What a recipient wants.
+    #[must_use]
+    pub fn preferences(&self, person: &Key) -> Vec<u8> {
+        self.in_shard(self.shard_of(person), &[b"pref".as_slice(), person.as_bytes()].concat())
+    }
+
     fn by_digest(&self, family: &[u8], digest: &[u8; 16]) -> Vec<u8> {
         let shard = u16::from_be_bytes([digest[0], digest[1]]) % self.shards;
         self.in_shard(shard, &[family, digest].concat())

@@ -68,5 +68,6 @@ scripts! {
     token new again 2: ;
     dead new: ;
     suppression new: ;
+    preferences new: ;
     kept new: ;
 }

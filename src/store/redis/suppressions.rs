@@ -10,7 +10,7 @@ use super::codec::{Result, all_digits, corrupt};
 use super::link::{Call, Need};
 use super::store::{RedisStore, decimal};
 use crate::ports::StoreError;
-use crate::ports::deliveries::{MOST_ITEMS, Owner};
+use crate::ports::deliveries::Owner;
 use crate::ports::suppressions::{
     Addressee, Found, MOST_LISTED, MOST_OF_ONE, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions,
 };
@@ -64,15 +64,7 @@ impl Suppressions for RedisStore {
 
     async fn find(&self, whom: Vec<Addressee>) -> Vec<Found> {
         let addresses: Vec<Key> = whom.iter().map(Addressee::key).collect();
-        let shard = |at: &usize| self.names.shard_of(&addresses[*at]);
-        let mut order: Vec<usize> = (0..addresses.len()).collect();
-        order.sort_by_key(shard);
-        let parts = order.chunk_by(|one, other| shard(one) == shard(other)).flat_map(|part| part.chunks(MOST_ITEMS));
-        let asks = parts.map(|part| self.find_in_one(part.iter().map(|at| &addresses[*at])));
-        let answers = futures::future::join_all(asks).await.into_iter().flatten();
-        let mut found: Vec<(usize, Found)> = order.iter().copied().zip(answers).collect();
-        found.sort_by_key(|(at, _)| *at);
-        found.into_iter().map(|(_, found)| found).collect()
+        self.of_each(&addresses, |addresses| self.find_in_one(addresses)).await
     }
 
     async fn listed(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SuppressedPage> {
@@ -101,9 +93,9 @@ impl Suppressions for RedisStore {
 
 impl RedisStore {
     /// Of addresses of one shard.
-    async fn find_in_one(&self, addresses: impl Iterator<Item = &Key> + Send) -> Vec<Found> {
-        let keys: Vec<_> = addresses.map(|address| self.names.suppressed(address)).collect();
-        let count = keys.len();
+    async fn find_in_one(&self, addresses: Vec<Key>) -> Vec<Found> {
+        let count = addresses.len();
+        let keys: Vec<_> = addresses.iter().map(|address| self.names.suppressed(address)).collect();
         let told = match self.suppression("find", keys, Vec::new(), Need::Done).await.and_then(answers::list) {
             Ok(told) if told.len() == count => told,
             Ok(_) => return vec![Err(corrupt("an answer")); count],

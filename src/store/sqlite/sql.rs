@@ -182,6 +182,12 @@ statements! {
     SUPPRESSIONS = "SELECT place, body FROM suppressions WHERE owner = ?1 AND place < ?2
         ORDER BY place DESC LIMIT ?3";
 
+    // Preferences.
+    PREFERENCES_OF = "SELECT body FROM preferences WHERE person = ?1";
+    PUT_PREFERENCES = "INSERT INTO preferences (person, body) VALUES (?1, ?2)
+        ON CONFLICT (person) DO UPDATE SET body = excluded.body";
+    DROP_PREFERENCES = "DELETE FROM preferences WHERE person = ?1";
+
     // Caps.
     PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
     NTH_PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND latest > ?2 AND latest <= ?3

@@ -23,6 +23,7 @@ use crate::ports::deliveries::{
 use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
 use crate::ports::paces::{Paces, ShareAsk};
+use crate::ports::preferences::{Kept, Person, PreferenceBook, Wishes};
 use crate::ports::recipients::{
     DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
 };
@@ -330,5 +331,20 @@ impl<S: Shell> Suppressions for Store<S> {
     async fn listed(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SuppressedPage> {
         let (owner, after) = (owner.clone(), after.map(str::to_owned));
         self.shell.read(move |reads, _| reads.suppressions(&owner, after.as_deref(), limit)).await
+    }
+}
+
+#[async_trait]
+impl<S: Shell> PreferenceBook for Store<S> {
+    async fn write(&self, whom: &Person, before: Option<&Wishes>, next: Option<&Wishes>) -> Result<bool> {
+        let (whom, before, next) = (whom.clone(), before.cloned(), next.cloned());
+        let verb = move |core: &mut Core, _| core.write_preferences(&whom, before.as_ref(), next.as_ref());
+        self.shell.write(OnDisk, verb).await
+    }
+
+    async fn preferences(&self, whom: Vec<Person>) -> Vec<Kept> {
+        let count = whom.len();
+        let look = move |reads: Reads<'_>, _| Ok(whom.iter().map(|one| reads.preferences_of(one)).collect());
+        self.shell.read(look).await.unwrap_or_else(|away| vec![Err(away); count])
     }
 }

@@ -12,6 +12,7 @@ use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::intake::suppressions::Blocklist;
@@ -135,6 +136,7 @@ impl Bed {
             content: Arc::new(Content::built_in().unwrap()),
             recipients: store.clone(),
             suppressions: plan.suppressions.clone().unwrap_or_else(|| store.clone()),
+            preferences: store.clone(),
             clock: clock.clone(),
             dice: Arc::new(MachineDice),
             facts: facts.clone(),
@@ -147,6 +149,7 @@ impl Bed {
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
             blocklist: Arc::new(Blocklist::new(store.clone(), clock.clone(), ports.policy.clone(), &[7; 32])),
+            preferences: Arc::new(PreferenceDesk::new(store.clone(), clock.clone(), ports.policy.clone())),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,

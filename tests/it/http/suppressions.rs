@@ -245,7 +245,7 @@ async fn a_look_that_is_not_answered_holds_up_no_accept_for_long() {
         let bed = Bed::planned(Plan { suppressions: Some(Arc::new(Silent { for_ever })), ..Plan::default() }).await;
         let told = bed.send("k", &mail("receipt", "ann@example.com")).await;
         assert_eq!((told.status.as_u16(), &told.json()["state"]), (202, &json!("queued")));
-        let away = |fact: &Fact| matches!(fact, Fact::StoreUnavailable { verb: "suppressions", .. });
+        let away = |fact: &Fact| matches!(fact, Fact::StoreUnavailable { verb: "wishes", .. });
         assert_eq!(bed.told_facts().iter().filter(|fact| away(fact)).count(), 1);
     }
 }

@@ -14,6 +14,7 @@ use belfry::intake::plan::Arrival;
 use belfry::intake::stored::{Asker, Stored};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::policy::Policy;
+use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::suppressions::Suppressions;
 use belfry_domain::notification::TemplateRef;
@@ -45,6 +46,7 @@ pub struct Door {
     pub store: Arc<dyn Deliveries>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub preferences: Arc<dyn PreferenceBook>,
     pub policy: Arc<Policy>,
     pub bug: Option<Bug>,
 }
@@ -80,6 +82,7 @@ impl Door {
             content: Arc::new(Frozen),
             recipients: self.recipients.clone(),
             suppressions: self.suppressions.clone(),
+            preferences: self.preferences.clone(),
             clock: self.shell.clone(),
             dice: self.shell.clone(),
             facts: self.shell.clone(),

@@ -179,6 +179,7 @@ impl Run {
             caps: line,
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
+            preferences: self.store.clone(),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
@@ -282,6 +283,7 @@ impl CallerView {
             store: Arc::new(line),
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
+            preferences: self.store.clone(),
             policy: self.policy.clone(),
             bug: self.bug,
         };
