@@ -84,6 +84,11 @@ pub enum Fact {
         cap: String,
         suppressed: bool,
     },
+    /// A recipient unsubscribed from a class, or came back.
+    Unsubscribed {
+        class: String,
+        again: bool,
+    },
     /// A store call failed; `verb` is the port's method.
     StoreUnavailable {
         verb: &'static str,

@@ -14,6 +14,7 @@ use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::channel::{Channel, LeaseGate};
 use belfry::ports::clock::Clock;
 use belfry::ports::deliveries::{Deliveries, MOST_ITEMS, NewNotification};
+use belfry::ports::links::LinkPolicy;
 use belfry::ports::message::{Address, Outgoing, Rendered};
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::telemetry::{Names, Recorder};
@@ -95,6 +96,7 @@ pub(crate) fn policy(classes: Vec<Class>, channel: Arc<dyn Channel>, concurrency
             .map(|channel| (channel, vec![Route::any(PROVIDER)]))
             .into(),
         environments: BTreeMap::new(),
+        links: LinkPolicy::default(),
         keep_record: DAY * 15,
     }
 }

@@ -17,6 +17,7 @@ use belfry::http::drain::Drain;
 use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::pages::PageDesk;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
@@ -127,7 +128,14 @@ async fn api(
     };
     let metrics = recorder.clone();
     let clock = Arc::new(MachineClock);
-    let preferences = PreferenceDesk::new(store.preferences.clone(), clock.clone(), ports.policy.clone());
+    let preferences = Arc::new(PreferenceDesk::new(store.preferences.clone(), clock.clone(), ports.policy.clone()));
+    let pages = PageDesk::new(
+        (store.suppressions.clone(), preferences.clone()),
+        clock.clone(),
+        ports.facts.clone(),
+        ports.policy.clone(),
+    );
+    let policy = ports.policy.clone();
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
         intake: Arc::new(Intake::new(ports, &secret)),
@@ -141,7 +149,9 @@ async fn api(
         )),
         registrar: Arc::new(Registrar::new(store.recipients.clone(), Arc::new(MachineClock), &secret)),
         blocklist: Arc::new(blocklist),
-        preferences: Arc::new(preferences),
+        preferences,
+        pages: Arc::new(pages),
+        policy,
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

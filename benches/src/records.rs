@@ -130,7 +130,7 @@ impl Shape {
                 (to, Inline { webhook: Some(body), ..Inline::default() })
             }
         };
-        Inputs { to, source: Source::Inline(Box::new(inline)), locale: None, time_zone: None }
+        Inputs { to, source: Source::Inline(Box::new(inline)), locale: None, time_zone: None, links: None }
     }
 }
 

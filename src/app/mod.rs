@@ -118,7 +118,7 @@ pub async fn start_telling(
     let parts = Parts {
         node: format!("node-{:08x}", MachineDice.roll() >> 32),
         roles,
-        policy: watch::Sender::new(Arc::new(providers.policy(&config)?)),
+        policy: watch::Sender::new(Arc::new(providers.policy(&config, address)?)),
         content: watch::Sender::new(Arc::new(content)),
         tasks: Arc::default(),
         clock,
@@ -229,7 +229,7 @@ impl RunningApp {
     async fn swap(&self, next: Config, content: Content) -> anyhow::Result<()> {
         let fixed = self.config.lock().unwrap_or_else(PoisonError::into_inner).needs_restart(&next);
         anyhow::ensure!(fixed.is_empty(), "these keys need a restart: {}", fixed.join(", "));
-        let policy = self.providers.policy(&next)?;
+        let policy = self.providers.policy(&next, self.address)?;
         render::keep_current(&content, self.stores.installation.as_ref()).await?;
         self.recorder.set_names(names(&next));
         providers::tell_certificates(&policy, &*self.recorder);

@@ -14,6 +14,7 @@ use crate::engine::{self, Duties, Engine};
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
+use crate::intake::pages::PageDesk;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::suppressions::Blocklist;
@@ -22,6 +23,7 @@ use crate::ports::StoreError;
 use crate::ports::channel::Receipt;
 use crate::ports::clock::Dice;
 use crate::ports::policy::Policy;
+use crate::ports::suppressions::Suppressions;
 use crate::telemetry::Recorder;
 
 /// What a start has before it listens.
@@ -76,6 +78,10 @@ impl Parts {
         };
         let (recorder, circuits) = (self.recorder.clone(), self.recorder.clone());
         let preferences = PreferenceDesk::new(self.stores.preferences.clone(), self.clock.clone(), policy.clone());
+        let preferences = Arc::new(preferences);
+        let page_ports: (Arc<dyn Suppressions>, _) = (self.stores.suppressions.clone(), preferences.clone());
+        let pages = PageDesk::new(page_ports, self.clock.clone(), self.recorder.clone(), policy.clone());
+        let now = policy.clone();
         let blocklist = Blocklist::new(self.stores.suppressions.clone(), self.clock.clone(), policy, &secret);
         let policy = self.policy.subscribe();
         Ok(Deps {
@@ -85,7 +91,9 @@ impl Parts {
             restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
             registrar: Arc::new(Registrar::new(self.stores.recipients.clone(), self.clock.clone(), &secret)),
             blocklist: Arc::new(blocklist),
-            preferences: Arc::new(preferences),
+            preferences,
+            pages: Arc::new(pages),
+            policy: now,
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),

@@ -1,6 +1,7 @@
 //! Which channels, out of the configuration.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -48,7 +49,7 @@ impl Providers {
 
     /// # Errors
     /// The settings of providers that do not hold together, by key.
-    pub fn policy(&self, config: &Config) -> Result<Policy, ConfigErrors> {
+    pub fn policy(&self, config: &Config, listening: SocketAddr) -> Result<Policy, ConfigErrors> {
         let parts = config.policy_parts();
         let mut providers = BTreeMap::new();
         let mut problems = Vec::new();
@@ -74,6 +75,7 @@ impl Providers {
             providers,
             routes: parts.routes,
             environments: parts.environments,
+            links: config.link_policy(listening),
             keep_record: parts.keep_record,
         })
     }

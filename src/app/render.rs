@@ -128,6 +128,10 @@ impl ContentCheck for Templates {
         self.content().freeze(template, locale).map_err(|problem| FieldProblem::new("/template", problem.to_string()))
     }
 
+    fn speaks_of_links(&self, template: &TemplateRef) -> bool {
+        self.content().speaks_of_links(&template.version)
+    }
+
     fn render_hash(&self, inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {
         let content = self.content();
         let made: Vec<Result<String, RenderProblem>> = slots

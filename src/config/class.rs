@@ -1,5 +1,7 @@
 //! `[classes.<name>]`: as configured, and as the domain wants it.
 
+use std::collections::BTreeMap;
+
 use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::preferences::Switches;
@@ -8,6 +10,8 @@ use belfry_domain::{ChannelKind, Class, Order, Priority};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
+use crate::ports::links::ClassPage;
+use crate::ports::locale::is_locale;
 use crate::ports::span::Span;
 
 /// Only `order` has to be given; the rest is what `transactional` has in the embedded defaults
@@ -48,6 +52,12 @@ pub struct ClassConfig {
     /// What recipients get who did not say what they want.
     #[serde(default, skip_serializing_if = "nothing_is_said")]
     pub defaults: Switches,
+    /// Its mail says how to unsubscribe from it.
+    #[serde(default)]
+    pub unsubscribe: bool,
+    /// What recipients see it called, by language.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub titles: BTreeMap<String, String>,
 }
 
 fn nothing_is_said(switches: &Switches) -> bool {
@@ -126,7 +136,8 @@ mod defaults {
 pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
     let of = |name: &String, class: &ClassConfig| {
         let found = class.class(name).contradictions().into_iter().map(|one| (one.key.to_owned(), one.problem));
-        let found = class.wrong_hours().into_iter().chain(class.wrong_defaults()).chain(found);
+        let wrong = [class.wrong_hours(), class.wrong_defaults(), class.wrong_unsubscribe(), class.wrong_titles()];
+        let found = wrong.into_iter().flatten().chain(found);
         found.map(|(key, problem)| (format!("classes.{name}.{key}"), problem)).collect::<Vec<_>>()
     };
     config.classes.iter().flat_map(|(name, class)| of(name, class)).collect()
@@ -162,6 +173,25 @@ impl ClassConfig {
         let wrong = self.required && self.defaults.turns_off();
         let problem = "must not turn off what is required: leave defaults out, or set required = false";
         wrong.then(|| ("defaults".to_owned(), problem.to_owned()))
+    }
+
+    fn wrong_unsubscribe(&self) -> Option<(String, String)> {
+        let problem = "must be false for a class that is required: to unsubscribe from it would change nothing";
+        (self.required && self.unsubscribe).then(|| ("unsubscribe".to_owned(), problem.to_owned()))
+    }
+
+    fn wrong_titles(&self) -> Option<(String, String)> {
+        let fits = |title: &str| (1..=100).contains(&title.chars().count()) && !title.contains(char::is_control);
+        let wrong = self.titles.iter().find(|(locale, title)| !is_locale(locale) || !fits(title));
+        let problem = "must be a language tag such as en or pt-BR with a title of 1 to 100 characters";
+        wrong.map(|(locale, _)| (format!("titles.{locale}"), problem.to_owned()))
+    }
+
+    /// What recipients see of it on their pages.
+    #[must_use]
+    pub fn page(&self) -> ClassPage {
+        let titles = self.titles.iter().map(|(locale, title)| (locale.to_ascii_lowercase(), title.clone()));
+        ClassPage { unsubscribe: self.unsubscribe, titles: titles.collect() }
     }
 
     #[must_use]

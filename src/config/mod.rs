@@ -11,6 +11,7 @@ use belfry_domain::{ChannelKind, Class};
 use secrecy::SecretString;
 use serde::Serialize;
 
+use crate::ports::links::LinkPolicy;
 use crate::ports::policy::{EnvironmentRule, OUTBOX, Route};
 
 mod caps;
@@ -30,9 +31,9 @@ pub use class::{ClassConfig, QuietHoursConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{
-    ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LogConfig, LogFormat, OutboxConfig, OutboxProvider,
-    PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig, StoreConfig, StoreKind,
-    TemplatesConfig,
+    ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LinksConfig, LogConfig, LogFormat, OutboxConfig,
+    OutboxProvider, PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig, StoreConfig,
+    StoreKind, TemplatesConfig,
 };
 pub use show::Shown;
 
@@ -44,12 +45,13 @@ pub const BOOTSTRAP_KEY: &str = "BELFRY_BOOTSTRAP_KEY";
 /// The kinds of providers that are built.
 pub(crate) const KINDS: [&str; 5] = ["smtp", "apns", "fcm", "web_push", "outbox"];
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "http",
     "store",
     "engine",
     "remember",
     "templates",
+    "links",
     "outbox",
     "log",
     "channels",
@@ -67,6 +69,7 @@ pub struct Config {
     pub engine: EngineConfig,
     pub remember: RememberConfig,
     pub templates: TemplatesConfig,
+    pub links: LinksConfig,
     pub outbox: OutboxConfig,
     pub log: LogConfig,
     pub channels: BTreeMap<ChannelKind, ChannelConfig>,
@@ -136,6 +139,7 @@ impl Config {
         let engine = reading.section("engine");
         let remember = reading.section("remember");
         let templates = reading.section("templates");
+        let links = reading.section("links");
         let outbox = reading.section("outbox");
         let log = reading.section("log");
         let channels = channels(reading);
@@ -150,6 +154,7 @@ impl Config {
             engine: engine?,
             remember: remember?,
             templates: templates?,
+            links: links?,
             outbox: outbox?,
             log: log?,
             channels,
@@ -181,6 +186,17 @@ impl Config {
                 .collect(),
             environments: self.environments.iter().map(|(name, one)| (name.clone(), rule(one))).collect(),
             keep_record: self.remember.record.0,
+        }
+    }
+
+    /// What links are made of, where the server listens at `listening`.
+    #[must_use]
+    pub fn link_policy(&self, listening: std::net::SocketAddr) -> LinkPolicy {
+        LinkPolicy {
+            base: self.public_url(listening),
+            sender: self.links.sender.clone(),
+            keys: self.links.sealing_keys(),
+            pages: self.classes.iter().map(|(name, class)| (name.clone(), class.page())).collect(),
         }
     }
 

@@ -27,6 +27,12 @@ pub(super) fn fill(config: &mut Config, origin: &dyn Fn(&str) -> Origin) -> Vec<
     let mut problems = Vec::new();
     let mut filling = Filling { at: "store.redis".into(), origin, problems: &mut problems };
     filling.redis(&mut config.store.redis);
+    let mut filling = Filling { at: "links".into(), origin, problems: &mut problems };
+    let links = &mut config.links;
+    filling.secret("keys", &mut links.keys, links.keys_file.as_deref());
+    if let Some(wrong) = links.wrong_keys() {
+        filling.report(if links.keys_file.is_some() { "keys_file" } else { "keys" }, wrong);
+    }
     for (name, provider) in &mut config.providers {
         let mut filling = Filling { at: format!("providers.{name}"), origin, problems: &mut problems };
         match &mut provider.kind {

@@ -4,15 +4,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use belfry_domain::Pace;
 use belfry_domain::pace::NoPace;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::apns::config::ApnsConfig;
 use crate::channel::fcm::config::FcmConfig;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::channel::web_push::config::WebPushConfig;
+use crate::ports::links::SealingKey;
 use crate::ports::span::Span;
 pub use crate::store::redis::link::RedisConfig;
 
@@ -72,6 +75,38 @@ pub struct RememberConfig {
 #[serde(deny_unknown_fields)]
 pub struct TemplatesConfig {
     pub path: PathBuf,
+}
+
+/// Links in messages to the recipients' own pages.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinksConfig {
+    /// Who sends, as the pages name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// One key a line: the first seals, all open. Absent: the installation's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_file: Option<PathBuf>,
+    #[serde(default, skip_serializing)]
+    pub keys: Option<SecretString>,
+}
+
+impl LinksConfig {
+    /// The keys' lines; what is wrong with them was refused when the configuration was read.
+    pub fn sealing_keys(&self) -> Vec<Arc<SealingKey>> {
+        let text = self.keys.as_ref().map_or("", |keys| keys.expose_secret());
+        text.lines().map(|key| Arc::new(SealingKey::new(key.as_bytes()))).collect()
+    }
+
+    /// What is wrong with the keys, if anything; never a key.
+    #[must_use]
+    pub fn wrong_keys(&self) -> Option<&'static str> {
+        let text = self.keys.as_ref().map(|keys| keys.expose_secret())?;
+        let fits = |key: &str| (32..=256).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+        let lines: Vec<&str> = text.lines().collect();
+        let fine = (1..=8).contains(&lines.len()) && lines.iter().all(|key| fits(key));
+        (!fine).then_some("must hold 1 to 8 lines of 32 to 256 visible ASCII characters, the newest key first")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

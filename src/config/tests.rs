@@ -38,6 +38,7 @@ impl Dir {
 }
 
 mod caps;
+mod links;
 mod push;
 mod refusals;
 
@@ -100,6 +101,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         "providers.android" => vec!["service_account", "ca"],
         "providers.web" => vec!["vapid_key", "ca"],
         "providers.main.dkim" => vec!["key"],
+        "links" => vec!["keys"],
         _ => Vec::new(),
     };
     let mut types: Vec<(&str, BTreeSet<String>)> = vec![
@@ -110,6 +112,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("engine", keys_of::<EngineConfig>()),
         ("remember", keys_of::<RememberConfig>()),
         ("templates", keys_of::<TemplatesConfig>()),
+        ("links", keys_of::<LinksConfig>()),
         ("outbox", keys_of::<OutboxConfig>()),
         ("log", keys_of::<LogConfig>()),
         ("channels.email", keys_of::<ChannelConfig>()),
@@ -210,7 +213,7 @@ fn several_providers_of_a_channel_are_of_different_apps() {
 #[test]
 fn what_the_comments_call_a_default_is_one() {
     let dir = Dir::new();
-    let mut everything = without_files(everything_on());
+    let mut everything = links::without_files(everything_on());
     // Their keys are files; compared below.
     everything["providers"].as_table_mut().unwrap().retain(|name, _| !PUSH.contains(&name));
     everything["channels"].as_table_mut().unwrap().remove("apns");
@@ -227,19 +230,6 @@ fn what_the_comments_call_a_default_is_one() {
     let short = Config::load(&Sources { file: Some(short), env }).unwrap();
     let text = |config: &Config| serde_json::to_value(&config.providers["main"]).unwrap();
     assert_eq!(text(&full), text(&short));
-}
-
-/// Less the files that the example names and no test has.
-fn without_files(mut tree: toml::Table) -> toml::Table {
-    let main = tree["providers"]["main"].as_table_mut().unwrap();
-    for key in ["pace", "password_file", "ca_file", "dkim"] {
-        assert!(main.remove(key).is_some(), "{key}");
-    }
-    let redis = tree["store"]["redis"].as_table_mut().unwrap();
-    for key in ["user", "password_file", "ca_file"] {
-        assert!(redis.remove(key).is_some(), "{key}");
-    }
-    tree
 }
 
 #[test]

@@ -8,6 +8,7 @@ use belfry_domain::{KeyKind, child_key};
 use serde::{Deserialize, Serialize};
 
 use super::problem::TemplateProblem;
+use crate::ports::locale::is_locale;
 use crate::text_file;
 
 /// The folder whose files every template may include as `_shared/<file>`.
@@ -156,17 +157,6 @@ fn check_path(path: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("not a template's file; expected {META}, {}, {SAMPLE} or a locale's folder", PARTS.join(", ")))
-}
-
-/// A language tag as far as templates need it: letters, then subtags.
-#[must_use]
-pub fn is_locale(text: &str) -> bool {
-    let mut subtags = text.split('-');
-    let language = subtags.next().unwrap_or_default();
-    (2..=3).contains(&language.len())
-        && language.chars().all(|c| c.is_ascii_alphabetic())
-        && text.len() <= 35
-        && subtags.all(|one| (2..=8).contains(&one.len()) && one.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
 struct Folder<'a> {

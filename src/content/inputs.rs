@@ -1,6 +1,8 @@
 //! What is frozen at accept: where the message goes and what it is made from. Rendering reads
 //! nothing else, so a repeat after any crash renders the same.
 
+use std::collections::BTreeMap;
+
 use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,33 @@ pub struct Inputs {
     pub locale: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
+}
+
+/// Links to the recipient's own pages, one for each copy of a mail.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Links {
+    /// The address of the installation, without a final slash.
+    pub base: String,
+    /// The mail is one to unsubscribe from.
+    pub unsubscribe: bool,
+    /// By address slot: what the link says, sealed.
+    pub tokens: BTreeMap<String, String>,
+}
+
+impl Links {
+    /// Where the copy's recipient unsubscribes, if they can.
+    #[must_use]
+    pub fn unsubscribe_url(&self, slot: &str) -> Option<String> {
+        self.tokens.get(slot).filter(|_| self.unsubscribe).map(|token| format!("{}/u/{token}", self.base))
+    }
+
+    /// Where they choose what they get.
+    #[must_use]
+    pub fn preferences_url(&self, slot: &str) -> Option<String> {
+        self.tokens.get(slot).map(|token| format!("{}/u/{token}/preferences", self.base))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

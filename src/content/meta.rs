@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use belfry_domain::ChannelKind;
 use serde::de::DeserializeOwned;
 
-use super::files::{META, is_locale};
+use super::files::META;
 use super::problem::TemplateProblem;
+use crate::ports::locale::is_locale;
 use crate::ports::mail;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -151,6 +151,12 @@ impl Content {
         format!("there is no template of this name; there are {}{more}", named.join(", "))
     }
 
+    /// Whether a version says where to unsubscribe or to choose; of one that is not in memory it is not known.
+    #[must_use]
+    pub fn speaks_of_links(&self, version: &str) -> bool {
+        self.version(version).is_some_and(|template| template.speaks_of_links)
+    }
+
     /// The message for one address slot.
     ///
     /// # Errors

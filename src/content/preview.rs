@@ -9,7 +9,7 @@ use belfry_domain::notification::TemplateRef;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::inputs::{Device, Inputs, Source, To};
+use super::inputs::{Device, Inputs, Links, Source, To};
 use super::text::sms_segments;
 use super::{Content, LARGEST_PUSH, RenderFault, RenderProblem};
 use crate::ports::message::{Address, EmailMessage, Mailbox, Rendered};
@@ -145,6 +145,11 @@ pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option
         source: Source::template(template.clone(), RawValue::from_string(sample.to_owned()).ok()?),
         locale: Some(template.locale.clone()),
         time_zone: None,
+        links: Some(Links {
+            base: "https://notify.example.com".to_owned(),
+            unsubscribe: content.speaks_of_links(&template.version),
+            tokens: [("to".to_owned(), "sample".to_owned())].into(),
+        }),
     })
 }
 

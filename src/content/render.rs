@@ -48,18 +48,47 @@ pub fn render(
         return Err(RenderProblem::new(RenderFault::NoSuchSlot, format!("no such address on {channel}")));
     }
     match (&inputs.source, template) {
-        (Source::Inline(inline), _) => inline_message(&inputs.to, inline, channel),
+        (Source::Inline(inline), _) => Ok(with_unsubscribe(inline_message(&inputs.to, inline, channel)?, inputs, slot)),
         (Source::Template { template: frozen, data }, Some(template)) => {
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
-            let page = Page::new(template, &frozen.locale, inputs.time_zone.as_deref(), (data.get(), place))?;
-            page.message(&inputs.to, channel, data)
+            let own = own_values(inputs, &frozen.locale, slot);
+            let page = Page::new(template, &frozen.locale, own, (data.get(), place))?;
+            Ok(with_unsubscribe(page.message(&inputs.to, channel, data)?, inputs, slot))
         }
         (Source::Template { .. }, None) => {
             Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
         }
     }
+}
+
+/// What a template finds under [`OWN`].
+fn own_values(inputs: &Inputs, locale: &str, slot: &str) -> Value {
+    let or_null = |text: Option<String>| text.map_or_else(|| Value::from(()), Value::from);
+    let links = inputs.links.as_ref();
+    Value::from_pairs([
+        ("locale", Value::from(locale)),
+        ("time_zone", or_null(inputs.time_zone.clone())),
+        ("unsubscribe_url", or_null(links.and_then(|links| links.unsubscribe_url(slot)))),
+        ("preferences_url", or_null(links.and_then(|links| links.preferences_url(slot)))),
+    ])
+}
+
+/// A mail with the headers by which mail programs unsubscribe (RFC 2369, RFC 8058), unless it has its own. One click
+/// is only promised where the link is https, as RFC 8058 has it (section 3.1).
+fn with_unsubscribe(mut message: Rendered, inputs: &Inputs, slot: &str) -> Rendered {
+    let url = inputs.links.as_ref().and_then(|links| links.unsubscribe_url(slot));
+    if let (Rendered::Email(mail), Some(url)) = (&mut message, url)
+        && !mail.headers.iter().any(|(name, _)| name.to_ascii_lowercase().starts_with("list-unsubscribe"))
+    {
+        let one_click = url.starts_with("https://");
+        mail.headers.push(("List-Unsubscribe".into(), format!("<{url}>")));
+        if one_click {
+            mail.headers.push(("List-Unsubscribe-Post".into(), "List-Unsubscribe=One-Click".into()));
+        }
+    }
+    message
 }
 
 fn missing(what: &str) -> RenderProblem {
@@ -196,14 +225,14 @@ impl<'a> Page<'a> {
     fn new(
         template: &'a Template,
         locale: &'a str,
-        time_zone: Option<&str>,
+        own: Value,
         (given, place): (&str, &'a Place),
     ) -> Result<Self, RenderProblem> {
         let unfit = |why: String| RenderProblem::new(RenderFault::Failed, why);
         let values = Json::parse(given).map_err(|fault| unfit(format!("the data is {fault}")))?;
         let Json::Object(members) = &values else { return Err(unfit("the data has to be an object".to_owned())) };
         if members.iter().any(|(name, _)| name == OWN) {
-            let mut problem = unfit(format!("`{OWN}` is taken: it holds the locale and the time zone"));
+            let mut problem = unfit(format!("`{OWN}` is taken: it holds what is not the caller's"));
             problem.pointer = Some(format!("/{OWN}"));
             return Err(problem);
         }
@@ -215,8 +244,7 @@ impl<'a> Page<'a> {
                 kept |= has_kept;
                 values.insert(name, value);
             }
-            let zone = time_zone.map_or_else(|| Value::from(()), Value::from);
-            values.insert(OWN, Value::from_pairs([("locale", Value::from(locale)), ("time_zone", zone)]));
+            values.insert(OWN, own.clone());
             (Value::from(values), kept)
         };
         let (values, kept) = context(Numbers::Kept);

@@ -11,6 +11,9 @@ use super::problem::TemplateProblem;
 use super::threads::RunningOn;
 use super::{grammar, language};
 
+/// What a template says where the recipient's own pages are.
+pub const LINKS: [&str; 3] = ["belfry.unsubscribe_url", "belfry.preferences_url", "belfry"];
+
 pub struct Template {
     pub files: Files,
     pub version: String,
@@ -20,6 +23,8 @@ pub struct Template {
     pub variables: BTreeMap<String, Vec<String>>,
     /// What the names that each file gives stand for, by path.
     pub origins: BTreeMap<String, grammar::Origins>,
+    /// It says somewhere where to unsubscribe or to choose.
+    pub speaks_of_links: bool,
     /// Renderings that were written off and still run.
     pub running_on: RunningOn,
     /// Folder of each language by its name in lower case.
@@ -72,7 +77,19 @@ impl Template {
                 let variables = variables(&compiled);
                 let parts = files.files.iter().filter(|(path, _)| is_part(path));
                 let origins = parts.map(|(path, text)| (path.clone(), grammar::origins(text))).collect();
-                Ok(Self { version, meta, language: compiled, variables, origins, running_on, folders, files })
+                let names = variables.values().flatten();
+                let speaks_of_links = names.map(String::as_str).any(|name| LINKS.contains(&name));
+                Ok(Self {
+                    version,
+                    meta,
+                    language: compiled,
+                    variables,
+                    origins,
+                    speaks_of_links,
+                    running_on,
+                    folders,
+                    files,
+                })
             }
             _ => Err(problems),
         }

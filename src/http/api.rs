@@ -12,7 +12,8 @@ use super::drain::Drain;
 use super::problem::{Code, Problem};
 use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
-use crate::intake::accept::Intake;
+use crate::intake::accept::{Intake, PolicyNow};
+use crate::intake::pages::PageDesk;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
@@ -40,6 +41,9 @@ pub struct Deps {
     pub blocklist: Arc<Blocklist>,
     /// What recipients want.
     pub preferences: Arc<PreferenceDesk>,
+    /// What recipients do on their own pages.
+    pub pages: Arc<PageDesk>,
+    pub policy: PolicyNow,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

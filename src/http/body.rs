@@ -63,6 +63,16 @@ impl Api {
         Ok(Some(read))
     }
 
+    /// The fields of an HTML form, in their order. A body that is none (one click may be sent as `multipart/form-data`,
+    /// RFC 8058, section 3.1) has no fields that anybody asks for.
+    ///
+    /// # Errors
+    /// 400, 408 or 413.
+    pub async fn form(&self, request: Request, most: usize) -> Result<Vec<(String, String)>, Problem> {
+        let read = self.body(request.into_body(), most).await?;
+        Ok(form_urlencoded::parse(&read.bytes).into_owned().collect())
+    }
+
     async fn body(&self, body: Body, most: usize) -> Result<ReadBody, Problem> {
         let deadline = self.deps.limits.body_deadline;
         tokio::time::timeout(deadline, self.collect(body, most)).await.unwrap_or_else(|_| {

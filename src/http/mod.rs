@@ -20,6 +20,7 @@ pub mod observe;
 pub mod openapi;
 pub mod ops;
 pub mod outbox;
+mod pages;
 pub mod preferences;
 pub mod problem;
 pub mod push_schema;
@@ -63,7 +64,9 @@ pub fn router(deps: Deps) -> Router {
         .route("/openapi.json", get(openapi))
         .route("/docs", get(admin_page::docs))
         .route("/docs/problems", get(admin_page::problems))
-        .route("/admin", get(admin_page::admin));
+        .route("/admin", get(admin_page::admin))
+        .route("/u/{token}", get(pages::look).post(pages::act))
+        .route("/u/{token}/preferences", get(pages::choose).post(pages::chosen));
     answered(routes, deps)
 }
 
@@ -114,6 +117,7 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(suppressions::check))
         .routes(routes!(suppressions::remove))
         .routes(routes!(preferences::put, preferences::read, preferences::remove))
+        .routes(routes!(preferences::link))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

@@ -34,6 +34,7 @@ pub const ROUTES: &[&str] = &[
     "/v1/recipients/{id}/devices/{device}",
     "/v1/devices/dead",
     "/v1/preferences/{id}",
+    "/v1/preferences/{id}/link",
     "/v1/suppressions",
     "/v1/suppressions/check",
     "/v1/suppressions/{id}",
@@ -52,6 +53,8 @@ pub const ROUTES: &[&str] = &[
     "/docs",
     "/docs/problems",
     "/admin",
+    "/u/{token}",
+    "/u/{token}/preferences",
 ];
 
 /// Runs the request, turns problems and panics into their bodies, and tells what was answered.
@@ -134,7 +137,8 @@ pub const QUERIES: &[(Method, &str, &[&str])] = &[
 ];
 
 /// Pages and documents for people: nothing there is filtered by a parameter.
-const PAGES: &[&str] = &["/", "/openapi.json", "/docs", "/docs/problems", "/admin", "other"];
+const PAGES: &[&str] =
+    &["/", "/openapi.json", "/docs", "/docs/problems", "/admin", "/u/{token}", "/u/{token}/preferences", "other"];
 
 /// Refused wherever they come: a mistyped parameter must not be answered as if it were none.
 fn unknown_parameter(request: &Request, route: &str) -> Option<Problem> {

@@ -17,7 +17,8 @@ use super::openapi::{BodyProblems, NamedProblems};
 use super::problem::Problem;
 use super::recipients::Named;
 use crate::intake::instant::rfc3339;
-use crate::intake::preferences::Effective;
+use crate::intake::preferences::{Effective, LINK_LASTS, read_link};
+use crate::ports::links::Link;
 use crate::ports::preferences::Wishes;
 
 /// On or off by channel. The more exact word counts, and what is not said is left to others.
@@ -205,6 +206,67 @@ pub async fn read(
     let owner = allowed.caller.owner();
     let kept = api.stored("preferences", api.deps.preferences.of(&owner, &id)).await?;
     Ok(Json(PreferencesView::new(&api, id, kept)))
+}
+
+/// A page of the recipient's own.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PreferencesLink {
+    /// Whoever has it can change what the recipient gets, without a login: give it to nobody else.
+    pub url: String,
+    /// No longer good from then on.
+    #[schema(format = DateTime)]
+    pub until: String,
+}
+
+/// What such a link is to be like.
+#[derive(ToSchema)]
+pub struct NewPreferencesLink {
+    /// The language of the page, a language tag; where it is left out, that which the browser asks for.
+    #[schema(max_length = 35, required = false, nullable = false, examples("de-AT"))]
+    pub locale: Option<String>,
+    /// At most 180 days from now; a day from now where it is left out.
+    #[schema(format = DateTime, required = false, nullable = false)]
+    pub until: Option<String>,
+}
+
+/// Link to a recipient's page
+///
+/// A page on which the recipient chooses what they get, as from the link in a mail. Nothing is kept: every call makes
+/// a link of its own, and none can be taken back but by its end.
+#[utoipa::path(
+    post,
+    path = "/v1/preferences/{id}/link",
+    tag = "preferences",
+    operation_id = "preferences_link",
+    params(("id" = String, Path, pattern = "^[A-Za-z0-9._~:@-]{1,255}$")),
+    request_body = Option<NewPreferencesLink>,
+    responses((status = 200, description = "The link.", body = PreferencesLink), BodyProblems),
+    security(("key" = []))
+)]
+pub async fn link(
+    State(api): State<Shared>,
+    allowed: Allowed<ToSend>,
+    Named(id): Named,
+    request: Request,
+) -> Result<Json<PreferencesLink>, Problem> {
+    let read = api.optional_json_body(request, MOST_BODY).await?;
+    let now = api.deps.clock.now();
+    let owner = allowed.caller.owner();
+    let wanted = match &read {
+        Some(read) => read_link(&json(&read.bytes)?, now).map_err(Problem::invalid)?,
+        None => (None, None),
+    };
+    let until = wanted.1.unwrap_or_else(|| now.plus(LINK_LASTS));
+    let link = Link {
+        tenant: owner.tenant,
+        environment: owner.environment,
+        recipient: Some(id),
+        address: None,
+        category: None,
+        locale: wanted.0,
+        until,
+    };
+    Ok(Json(PreferencesLink { url: api.deps.intake.linker().url(&link), until: rfc3339(until) }))
 }
 
 /// Forget what a recipient wants

@@ -84,7 +84,7 @@ pub struct SuppressionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub until: Option<String>,
-    /// Who said so last: the public name of an API key, or the id of the delivery that bounced.
+    /// Who said so last: the public name of an API key, the id of the delivery that bounced, or `page`: the recipient.
     pub origin: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

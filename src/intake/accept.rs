@@ -15,6 +15,7 @@ use super::canonical::{Secret, fingerprint};
 use super::content_check::ContentCheck;
 use super::fields::FieldProblem;
 use super::json::Node;
+use super::links::Linker;
 use super::plan::{Arrival, Setting, identity, plan};
 use super::stored::Asker;
 use super::submission::{Against, Refusal, business_key, read};
@@ -47,6 +48,7 @@ pub struct IntakePorts {
 pub struct Intake {
     pub(super) ports: IntakePorts,
     secret: Secret,
+    linker: Linker,
 }
 
 /// A request, read and planned.
@@ -115,7 +117,14 @@ impl Candidate {
 impl Intake {
     #[must_use]
     pub fn new(ports: IntakePorts, secret: &[u8; 32]) -> Self {
-        Self { ports, secret: Secret::new(secret) }
+        let linker = Linker::new(ports.policy.clone(), secret);
+        Self { ports, secret: Secret::new(secret), linker }
+    }
+
+    /// Opens links.
+    #[must_use]
+    pub fn linker(&self) -> &Linker {
+        &self.linker
     }
 
     #[must_use]
@@ -133,7 +142,7 @@ impl Intake {
         let business_key = business_key(node);
         let id = identity(caller, &arrival.key, business_key);
         let print = fingerprint(&self.secret, node, but);
-        let against = Against { now, policy: &policy, content: &*self.ports.content, asker };
+        let against = Against { now, policy: &policy, content: &*self.ports.content, asker, linker: &self.linker };
         let setting = Setting { policy: &policy, secret: &self.secret, caller, now };
         let made = read(node, but, against)
             .map(|submission| Some(Box::new(plan(submission, id, arrival, print.clone(), setting))));

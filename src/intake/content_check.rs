@@ -18,6 +18,9 @@ pub trait ContentCheck: Send + Sync + 'static {
     /// A problem at `/template`: there is no such template.
     fn freeze(&self, template: &str, locale: Option<&str>) -> Result<TemplateRef, FieldProblem>;
 
+    /// Whether the frozen template says where to unsubscribe or to choose.
+    fn speaks_of_links(&self, template: &TemplateRef) -> bool;
+
     /// Renders for every slot and returns each message's content hash (hex SHA-256 of the message
     /// before signing), in the order of `slots`.
     ///
@@ -29,6 +32,10 @@ pub trait ContentCheck: Send + Sync + 'static {
 impl ContentCheck for Content {
     fn freeze(&self, template: &str, locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
         Self::freeze(self, template, locale).map_err(|problem| FieldProblem::new("/template", problem.message))
+    }
+
+    fn speaks_of_links(&self, template: &TemplateRef) -> bool {
+        Self::speaks_of_links(self, &template.version)
     }
 
     fn render_hash(&self, inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {

@@ -14,6 +14,8 @@ pub mod fields;
 pub mod inline;
 pub mod instant;
 pub mod json;
+pub mod links;
+pub mod pages;
 pub mod plan;
 pub mod preferences;
 pub mod recipient;

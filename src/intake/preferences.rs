@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use belfry_domain::ChannelKind;
 use belfry_domain::admission::Rules;
 use belfry_domain::preferences::{Preferences, Switches};
+use belfry_domain::{ChannelKind, UnixMs};
 
 use super::accept::PolicyNow;
-use super::fields::{FieldProblem, Object, Problems};
+use super::fields::{FieldProblem, Object, Problems, line};
 use super::json::{Node, Value};
 use super::registrar::Put;
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 use crate::ports::deliveries::Owner;
+use crate::ports::locale::is_locale;
 use crate::ports::policy::Policy;
 use crate::ports::preferences::{Person, PreferenceBook, Wishes};
 
@@ -23,6 +25,12 @@ pub const SWITCHES: &[&str] = &["all", "push", "email", "apns", "fcm", "web_push
 const DEVICES: [ChannelKind; 3] = [ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush];
 /// How often it is written over what was read, where others write at the same time.
 const MOST_TRIES: usize = 16;
+
+pub const LINK_MEMBERS: &[&str] = &["locale", "until"];
+/// How long a link to a recipient's page is good where nothing is said.
+pub const LINK_LASTS: Duration = Duration::from_secs(24 * 3600);
+/// At most.
+const LONGEST_LINK: Duration = Duration::from_secs(180 * 24 * 3600);
 
 /// What it comes to for one category.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +122,24 @@ impl PreferenceDesk {
     pub fn effective(&self, preferences: &Preferences) -> Vec<Effective> {
         effective(preferences, &(self.policy)())
     }
+}
+
+/// Reads what a link to a recipient's page is to be like: its language, and until when it is good.
+///
+/// # Errors
+/// Every bad field.
+pub fn read_link(node: &Node<'_>, now: UnixMs) -> Result<(Option<String>, Option<UnixMs>), Vec<FieldProblem>> {
+    let mut problems = Problems::default();
+    let Some(object) = Object::open(node, "", LINK_MEMBERS, &mut problems) else { return Err(problems.all()) };
+    let locale = object.text("locale", line(35), &mut problems);
+    if locale.as_deref().is_some_and(|tag| !is_locale(tag)) {
+        problems.add("/locale", "must be a language tag such as en or pt-BR");
+    }
+    let until = object.instant("until", &mut problems);
+    if until.is_some_and(|until| until <= now || until > now.plus(LONGEST_LINK)) {
+        problems.add("/until", "must lie between now and 180 days from now");
+    }
+    if problems.is_empty() { Ok((locale, until)) } else { Err(problems.all()) }
 }
 
 fn many_at_once() -> StoreError {

@@ -16,11 +16,12 @@ use super::content_check::ContentCheck;
 use super::fields::{FieldProblem, Object, Problems, line};
 use super::inline::{self, Content};
 use super::json::{Node, Value};
+use super::links::{Linked, Linker};
 use super::recipient::{self, Recipient};
 use super::slot::place;
 pub use super::slot::{Slot, of};
 use super::stored::Asker;
-use crate::content::inputs::{Inputs, STORED, Source};
+use crate::content::inputs::{Inputs, Links, STORED, Source};
 use crate::ports::policy::Policy;
 
 pub const TOP: &[&str] = &[
@@ -57,6 +58,16 @@ pub struct Against<'a> {
     pub policy: &'a Policy,
     pub content: &'a dyn ContentCheck,
     pub asker: Asker<'a>,
+    pub linker: &'a Linker,
+}
+
+impl Against<'_> {
+    fn links(&self, class: &Class, inputs: &Inputs, slots: &[Slot]) -> Option<Links> {
+        let frozen = inputs.source.frozen();
+        let spoken_of = frozen.is_some_and(|template| self.content.speaks_of_links(template));
+        let linked = Linked { caller: self.asker.caller, class, inputs, slots, spoken_of, now: self.now };
+        self.linker.freeze(self.policy, linked)
+    }
 }
 
 /// A request that can be planned.
@@ -124,7 +135,8 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     let too_old = draft.too_old(class.as_ref());
     let problems = &mut draft.problems;
     if let (Some(class), Some(source), true) = (class, source, problems.is_empty()) {
-        let inputs = Inputs { to, source, locale, time_zone };
+        let mut inputs = Inputs { to, source, locale, time_zone, links: None };
+        inputs.links = against.links(&class, &inputs, &slots);
         let wanted: Vec<_> = slots.iter().map(|slot| (slot.channel, slot.name.clone())).collect();
         match against.content.render_hash(&inputs, &wanted) {
             Ok(content_hashes) => {

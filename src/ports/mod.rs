@@ -11,6 +11,8 @@ pub mod circuits;
 pub mod clock;
 pub mod deliveries;
 pub mod holds;
+pub mod links;
+pub mod locale;
 pub mod mail;
 pub mod message;
 pub mod outbox;

@@ -11,6 +11,7 @@ use belfry_domain::{ChannelKind, Class, Pace};
 use http::Uri;
 
 use super::channel::Channel;
+use super::links::LinkPolicy;
 use super::recipients::endpoint;
 
 pub use belfry_domain::lane::{OUTBOX, UNSERVED};
@@ -36,6 +37,7 @@ pub struct Policy {
     /// Which providers a channel's messages go to; a channel without any goes to [`OUTBOX`].
     pub routes: BTreeMap<ChannelKind, Vec<Route>>,
     pub environments: BTreeMap<String, EnvironmentRule>,
+    pub links: LinkPolicy,
     /// How long a record outlives its end.
     pub keep_record: Duration,
 }
@@ -203,6 +205,7 @@ mod tests {
             providers: BTreeMap::new(),
             routes: [(ChannelKind::Apns, routes), (ChannelKind::Fcm, vec![Route::any("google")])].into(),
             environments: BTreeMap::new(),
+            links: LinkPolicy::default(),
             keep_record: Duration::ZERO,
         };
         let to = |channel, app, environment| policy.route(channel, "live", "t", DeviceOf { app, environment });

@@ -57,6 +57,7 @@ pub(super) fn write(fact: &Fact) {
             info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
         }
         Fact::Capped { cap, suppressed } => capped(cap, *suppressed),
+        Fact::Unsubscribed { class, again } => unsubscribed(class, *again),
         Fact::StoreUnavailable { verb, why } => {
             error!(target: STORE, fact = "store_unavailable", verb, %why, "the store is unavailable");
         }
@@ -90,6 +91,11 @@ fn draining(calls: usize, grace: Duration) {
 
 fn capped(cap: &str, suppressed: bool) {
     debug!(target: ENGINE, fact = "capped", cap, suppressed, "a call was not made because a cap is full");
+}
+
+fn unsubscribed(class: &str, again: bool) {
+    let what = if again { "a recipient subscribed again" } else { "a recipient unsubscribed" };
+    info!(target: HTTP, fact = "unsubscribed", class, again, "{what}");
 }
 
 fn provider_news(provider: &str, news: ProviderNews) {

@@ -82,6 +82,7 @@ families! {
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
     plain capped: Count<2> = Family::default(), "cap_refusals", "Calls that were not made because a cap was full";
+    plain unsubscribed: Count<2> = Family::default(), "unsubscribes", "Recipients who unsubscribed by their link, or came back";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
     plain went_back: Counter = Counter::default(), "store_went_back", "Times a shard of the store had lost what it had acknowledged";
@@ -211,6 +212,10 @@ impl Metrics {
             Fact::Provider { provider, news } => self.provider_news(provider, *news),
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
             Fact::Capped { cap, suppressed } => self.capped(cap, *suppressed),
+            Fact::Unsubscribed { class, again } => {
+                let back = if *again { "true" } else { "false" };
+                all.unsubscribed.get_or_create(&[("class", self.class(class)), ("back", back.into())]).inc();
+            }
             Fact::StoreUnavailable { verb, why: _ } => {
                 all.store_up.set(0);
                 all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();

@@ -26,6 +26,7 @@ use crate::intake::plan::Arrival;
 use crate::intake::stored::{Asker, Stored};
 use crate::machine::{MachineClock, MachineTasks};
 use crate::ports::clock::Dice;
+use crate::ports::links::LinkPolicy;
 use crate::ports::policy::{OUTBOX, Policy, Provider, Route};
 
 /// Short, so that a drill is: of every class.
@@ -162,6 +163,7 @@ fn policy(provider: Provider) -> Policy {
         providers: [(OUTBOX.to_owned(), provider.clone()), ("drill".to_owned(), provider)].into(),
         routes: [ChannelKind::Email, ChannelKind::Apns].map(|channel| (channel, vec![Route::any("drill")])).into(),
         environments: BTreeMap::new(),
+        links: LinkPolicy::default(),
         keep_record: DAY * 15,
     }
 }

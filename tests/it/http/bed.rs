@@ -12,6 +12,7 @@ use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::pages::PageDesk;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
@@ -21,6 +22,7 @@ use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
 use belfry::ports::circuits::OpenCircuits;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
+use belfry::ports::links::{ClassPage, LinkPolicy};
 use belfry::ports::outbox::Misbehaviours;
 use belfry::ports::policy::{OUTBOX, Policy};
 use belfry::ports::suppressions::Suppressions;
@@ -142,6 +144,7 @@ impl Bed {
             facts: facts.clone(),
             policy: Arc::new(move || policy.clone()),
         };
+        let preferences = Arc::new(PreferenceDesk::new(store.clone(), clock.clone(), ports.policy.clone()));
         let deps = Deps {
             intake: Arc::new(Intake::new(ports.clone(), &[7; 32])),
             deliveries: ports.deliveries,
@@ -149,7 +152,14 @@ impl Bed {
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
             blocklist: Arc::new(Blocklist::new(store.clone(), clock.clone(), ports.policy.clone(), &[7; 32])),
-            preferences: Arc::new(PreferenceDesk::new(store.clone(), clock.clone(), ports.policy.clone())),
+            preferences: preferences.clone(),
+            pages: Arc::new(PageDesk::new(
+                (store.clone(), preferences),
+                clock.clone(),
+                facts.clone(),
+                ports.policy.clone(),
+            )),
+            policy: ports.policy.clone(),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,
@@ -357,6 +367,18 @@ pub fn policy() -> Policy {
         providers: BTreeMap::new(),
         routes: BTreeMap::new(),
         environments: BTreeMap::new(),
+        links: links(),
         keep_record: 15 * DAY,
+    }
+}
+
+/// There is one class to unsubscribe from.
+fn links() -> LinkPolicy {
+    let titles = [("en", "Offers"), ("de", "Angebote")].map(|(locale, title)| (locale.to_owned(), title.to_owned()));
+    let marketing = ClassPage { unsubscribe: true, titles: titles.into() };
+    LinkPolicy {
+        base: "https://notify.example.com".into(),
+        pages: [("marketing".to_owned(), marketing)].into(),
+        ..LinkPolicy::default()
     }
 }

@@ -14,6 +14,7 @@ mod finding;
 mod listening;
 mod lists;
 mod outbox;
+mod pages;
 mod preferences;
 mod recipients;
 mod restored;

@@ -59,6 +59,10 @@ impl ContentCheck for Frozen {
         Err(FieldProblem::new("/template", "the simulation has none"))
     }
 
+    fn speaks_of_links(&self, _template: &TemplateRef) -> bool {
+        false
+    }
+
     fn render_hash(&self, _inputs: &Inputs, slots: &[Slot]) -> Result<Vec<String>, Vec<FieldProblem>> {
         Ok(slots.iter().map(|_| "frozen".to_owned()).collect())
     }

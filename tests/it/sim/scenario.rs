@@ -8,6 +8,7 @@ use std::time::Duration;
 use belfry::engine::{Deps, Engine, Settings};
 use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
+use belfry::ports::links::LinkPolicy;
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::admission::Rules;
@@ -228,6 +229,7 @@ impl Run {
                 .map(|(kind, name)| (kind, vec![Route::any(name)]))
                 .into(),
             environments: BTreeMap::new(),
+            links: LinkPolicy::default(),
             keep_record: Duration::from_secs(15 * 24 * 3600),
         })
     }

@@ -182,7 +182,7 @@ fn case_59_text_first_html_last_and_files_around() {
     assert_eq!(kinds, expected);
 }
 
-fn key_pem(openssl: &[&str]) -> (String, String) {
+pub fn key_pem(openssl: &[&str]) -> (String, String) {
     let run = |arguments: &[&str], input: &str| {
         use std::io::Write as _;
         let mut child = std::process::Command::new("openssl")

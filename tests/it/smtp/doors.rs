@@ -35,6 +35,7 @@ fn through(to: &str, content: &Value) -> Result<(), Vec<String>> {
         source: Source::Inline(Box::new(read.inline)),
         locale: None,
         time_zone: None,
+        links: None,
     };
     let made = CONTENT.render(&inputs, ChannelKind::Email, "to").map_err(|problem| vec![problem.to_string()])?;
     let Rendered::Email(mail) = made else { panic!("no mail") };

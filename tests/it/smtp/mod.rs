@@ -9,6 +9,7 @@ mod injection;
 mod python;
 mod real_server;
 mod suppressing;
+mod unsubscribing;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -49,11 +49,12 @@ pub fn filled(content: &Content, template: &str, locale: Option<&str>, json: &st
         source: Source::template(template, raw(json)),
         locale: locale.map(str::to_owned),
         time_zone: None,
+        links: None,
     }
 }
 
 pub fn inline(inline: Inline) -> Inputs {
-    Inputs { to: to(), source: Source::Inline(Box::new(inline)), locale: None, time_zone: None }
+    Inputs { to: to(), source: Source::Inline(Box::new(inline)), locale: None, time_zone: None, links: None }
 }
 
 pub const fn slot(channel: ChannelKind) -> &'static str {
