@@ -102,7 +102,7 @@ async fn one_click_may_come_as_a_form_of_several_parts_or_as_nothing_at_all() {
 async fn case_26_a_link_that_is_not_ours_does_nothing_and_tells_nothing() {
     let bed = Bed::new().await;
     let path = link_of(&bed, "first", ann()).await;
-    let bent = format!("{}A", &path[..path.len() - 1]);
+    let bent = format!("{}{}{}", &path[..40], if &path[40..41] == "A" { "B" } else { "A" }, &path[41..]);
     for wrong in [bent.as_str(), "/u/x", "/u/%00", "/u/sup_0", &format!("/u/{}", "A".repeat(3000))] {
         for (method, form) in [(Method::GET, None), (Method::POST, Some(ONE_CLICK))] {
             for page in [wrong.to_owned(), format!("{wrong}/preferences")] {
