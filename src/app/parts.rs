@@ -20,6 +20,7 @@ use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::StoreError;
 use crate::ports::channel::Receipt;
 use crate::ports::clock::Dice;
+use crate::ports::pauses::Board;
 use crate::ports::policy::Policy;
 use crate::telemetry::Recorder;
 
@@ -32,6 +33,8 @@ pub(super) struct Parts {
     pub(super) tasks: Arc<MachineTasks>,
     pub(super) recorder: Arc<Recorder>,
     pub(super) stores: Stores,
+    /// What is paused, for all rooms.
+    pub(super) pauses: Arc<Board>,
     pub(super) policy: watch::Sender<Arc<Policy>>,
     pub(super) content: watch::Sender<Arc<Content>>,
 }
@@ -114,6 +117,7 @@ impl Parts {
             render: Arc::new(self.templates()),
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
+            pauses: self.pauses.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),

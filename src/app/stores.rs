@@ -17,6 +17,7 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
+use crate::ports::pauses::Pauses;
 use crate::ports::recipients::Recipients;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::ports::suppressions::Suppressions;
@@ -33,6 +34,7 @@ pub struct Stores {
     pub caps: Arc<dyn Caps>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub pauses: Arc<dyn Pauses>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -93,7 +95,16 @@ impl Stores {
 
     fn of<S>(store: Arc<S>, durability: String, place: Place) -> Self
     where
-        S: Deliveries + Holds + Paces + Caps + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions,
+        S: Deliveries
+            + Holds
+            + Paces
+            + Pauses
+            + Caps
+            + ApiKeys
+            + Installation
+            + OutboxMessages
+            + Recipients
+            + Suppressions,
     {
         Self {
             deliveries: store.clone(),
@@ -104,6 +115,7 @@ impl Stores {
             installation: store.clone(),
             outbox: store.clone(),
             recipients: store.clone(),
+            pauses: store.clone(),
             suppressions: store,
             durability,
             place,

@@ -167,6 +167,9 @@ impl<'a> Work<'a> {
             // Slept through the lease before anything was sent.
             return Some((held, Event::Released));
         }
+        if let Some(event) = self.paused_meanwhile(&held.delivery) {
+            return Some((held, event));
+        }
         if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
             return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
         }

@@ -15,6 +15,7 @@ pub mod mail;
 pub mod message;
 pub mod outbox;
 pub mod paces;
+pub mod pauses;
 pub mod policy;
 pub mod recipients;
 pub mod reminders;

@@ -81,6 +81,7 @@ families! {
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
+    plain pauses: Gauge = Gauge::default(), "pauses", "Pauses that stand, as this node read them last";
     plain capped: Count<2> = Family::default(), "cap_refusals", "Calls that were not made because a cap was full";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
     plain store_up: Gauge = Gauge::default(), "store_available", "1 unless the last word about the store was a failure";
@@ -221,6 +222,10 @@ impl Metrics {
             Fact::Store(news) => self.store_news(news),
             // The gauge of what is held says as much.
             Fact::HeldAfterRestore { .. } | Fact::HoldReleased { .. } | Fact::HeldCancelled { .. } => {}
+            Fact::Pause { pause: _, news: _ } => {}
+            Fact::PausesStand { count } => {
+                all.pauses.set(i64::try_from(*count).unwrap_or(i64::MAX));
+            }
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {

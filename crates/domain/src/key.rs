@@ -34,6 +34,8 @@ pub enum KeyKind {
     Suppressed,
     /// One of the words about it: kind, category, sender.
     Suppression,
+    /// A pause: of what kind, its name, tenant.
+    Pause,
 }
 
 impl KeyKind {
@@ -53,6 +55,7 @@ impl KeyKind {
             Self::Take => "take",
             Self::Suppressed => "suppressed",
             Self::Suppression => "suppression",
+            Self::Pause => "pause",
         }
     }
 }

@@ -20,6 +20,31 @@ pub enum Paused {
     Group(String),
 }
 
+impl Paused {
+    /// As `what` in its written form.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Channel(_) => "channel",
+            Self::Provider(_) => "provider",
+            Self::Class(_) => "class",
+            Self::Template(_) => "template",
+            Self::Group(_) => "group",
+        }
+    }
+
+    /// As `name` there.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Channel(channel) => Some(channel.name()),
+            Self::Provider(name) | Self::Class(name) | Self::Template(name) | Self::Group(name) => Some(name),
+        }
+    }
+}
+
 /// One pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
@@ -56,7 +81,12 @@ impl Pause {
         covers
             && (self.forced || !exempt)
             && self.tenant.as_deref().is_none_or(|tenant| tenant == subject.tenant)
-            && self.until.is_none_or(|until| now < until)
+            && !self.is_over(now)
+    }
+
+    #[must_use]
+    pub fn is_over(&self, now: UnixMs) -> bool {
+        self.until.is_some_and(|until| until <= now)
     }
 
     /// When what it holds asks again: at its end, or once it has lasted twice as long. Then what was held for

@@ -126,6 +126,7 @@ impl Ground for DrillGround {
         let first = self.stores(&config).await?;
         let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
         let (recipients, suppressions) = (first.recipients.clone(), first.suppressions.clone());
+        let pauses = first.pauses.clone();
         let caps = first.caps.clone();
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone());
@@ -147,6 +148,7 @@ impl Ground for DrillGround {
             caps,
             recipients,
             suppressions,
+            pauses,
             content: Arc::new(templates.clone()),
             render: Arc::new(templates),
         })

@@ -26,6 +26,7 @@ use crate::intake::plan::Arrival;
 use crate::intake::stored::{Asker, Stored};
 use crate::machine::{MachineClock, MachineTasks};
 use crate::ports::clock::Dice;
+use crate::ports::pauses::Board;
 use crate::ports::policy::{OUTBOX, Policy, Provider, Route};
 
 /// Short, so that a drill is: of every class.
@@ -92,6 +93,7 @@ impl Node {
             caps: scenery.place.caps.clone(),
             recipients: scenery.place.recipients.clone(),
             suppressions: scenery.place.suppressions.clone(),
+            pauses: Arc::new(Board::new(scenery.place.pauses.clone())),
             render: scenery.place.render.clone(),
             clock,
             dice: scenery.dice.clone(),

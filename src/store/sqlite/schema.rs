@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::ports::StoreError;
 
 /// Version of the layout below. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 6;
+pub const VERSION: i64 = 7;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;
@@ -245,6 +245,9 @@ CREATE INDEX cap_moments ON cap_places (ledger, latest);
 CREATE INDEX cap_ages ON cap_places (gone_at);
 ";
 
+/// Layout 6 had none. Few: they are read whole.
+const PAUSES: &str = "CREATE TABLE pauses (id BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;";
+
 const BY_RECIPIENT: &str = "CREATE INDEX by_recipient ON notifications (recipient) WHERE recipient IS NOT NULL;";
 
 /// Layout 4 had none.
@@ -289,7 +292,7 @@ pub fn steady(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 /// Whatever SQLite says.
 pub fn create(conn: &Connection) -> rusqlite::Result<()> {
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-    let tables = format!("{TABLES} {RECIPIENTS} {BY_RECIPIENT} {SUPPRESSIONS} {CAPS}");
+    let tables = format!("{TABLES} {RECIPIENTS} {BY_RECIPIENT} {SUPPRESSIONS} {CAPS} {PAUSES}");
     conn.execute_batch(&format!("BEGIN IMMEDIATE; {tables} {marks} COMMIT;"))
 }
 
@@ -336,13 +339,11 @@ pub fn prepare_file(conn: &Connection, path: &str) -> Result<(), OpenError> {
         let to_4 = format!("BEGIN IMMEDIATE; {column} {BY_RECIPIENT} PRAGMA user_version = 4; COMMIT;");
         conn.execute_batch(&to_4).map_err(io)?;
     }
-    if found < 5 {
-        let to_5 = format!("BEGIN IMMEDIATE; {SUPPRESSIONS} PRAGMA user_version = 5; COMMIT;");
-        conn.execute_batch(&to_5).map_err(io)?;
-    }
-    if found < 6 {
-        let to_6 = format!("BEGIN IMMEDIATE; {CAPS} PRAGMA user_version = 6; COMMIT;");
-        conn.execute_batch(&to_6).map_err(io)?;
+    for (version, tables) in [(5, SUPPRESSIONS), (6, CAPS), (7, PAUSES)] {
+        if found < version {
+            let up = format!("BEGIN IMMEDIATE; {tables} PRAGMA user_version = {version}; COMMIT;");
+            conn.execute_batch(&up).map_err(io)?;
+        }
     }
     tune(conn).map_err(io)
 }

@@ -12,6 +12,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::pauses::Pauses;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
 use belfry::ports::suppressions::Suppressions;
@@ -55,12 +56,12 @@ impl Clock for ManualClock {
 
 /// All ports of one store.
 pub trait Ports:
-    Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
+    Deliveries + Caps + Holds + Paces + Pauses + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
 {
 }
 
 impl<S> Ports for S where
-    S: Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
+    S: Deliveries + Caps + Holds + Paces + Pauses + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions
 {
 }
 
