@@ -14,6 +14,7 @@ use crate::engine::{self, Duties, Engine};
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
+use crate::intake::pauses::Pausing;
 use crate::intake::registrar::Registrar;
 use crate::intake::suppressions::Blocklist;
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
@@ -77,6 +78,8 @@ impl Parts {
         };
         let (recorder, circuits) = (self.recorder.clone(), self.recorder.clone());
         let blocklist = Blocklist::new(self.stores.suppressions.clone(), self.clock.clone(), policy, &secret);
+        let pausing =
+            Pausing::new(self.pauses.clone(), self.clock.clone(), self.recorder.clone(), ports.policy.clone());
         let policy = self.policy.subscribe();
         Ok(Deps {
             intake: Arc::new(Intake::new(ports, &secret)),
@@ -85,6 +88,7 @@ impl Parts {
             restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
             registrar: Arc::new(Registrar::new(self.stores.recipients.clone(), self.clock.clone(), &secret)),
             blocklist: Arc::new(blocklist),
+            pausing: Arc::new(pausing),
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),

@@ -38,6 +38,9 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
+    /// Only a forced pause holds it.
+    #[serde(default)]
+    pub pause_exempt: bool,
     /// Those that its messages come under, by name.
     #[serde(default)]
     pub caps: Vec<String>,
@@ -128,7 +131,11 @@ impl ClassConfig {
     /// What its messages are admitted by. What makes none was refused when the configuration was read.
     #[must_use]
     pub fn rules(&self) -> Rules {
-        Rules { quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()), ..Rules::default() }
+        Rules {
+            quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()),
+            pause_exempt: self.pause_exempt,
+            ..Rules::default()
+        }
     }
 
     /// What is wrong with its quiet hours: the key below the class, and what would be right.

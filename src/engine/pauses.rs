@@ -99,28 +99,14 @@ pub(super) fn nothing_goes(policy: &Policy, pauses: &[Pause], lane: &Lane, now: 
     let channels = if served.is_empty() || lane.provider == OUTBOX { ChannelKind::ALL } else { &served };
     let mut classes = policy.classes.values().filter(|class| class.priority == lane.priority).peekable();
     let none = Rules::default();
-    let held = |class: &str, required: bool| {
+    let held = |class: &str| {
         let exempt = policy.rules.get(class).unwrap_or(&none).pause_exempt;
         channels.iter().all(|channel| {
-            let subject = Subject {
-                tenant: "",
-                environment: "",
-                class,
-                required,
-                channel: *channel,
-                provider: &lane.provider,
-                sender: None,
-                template: None,
-                group: None,
-                scope: None,
-                recipient: None,
-                address_hash: "",
-                number: None,
-            };
+            let subject = Subject::of_any(class, *channel, &lane.provider);
             pauses.iter().any(|pause| pause.tenant.is_none() && pause.holds(&subject, exempt, now))
         })
     };
-    if classes.peek().is_none() { held("", false) } else { classes.all(|class| held(&class.name, class.required)) }
+    if classes.peek().is_none() { held("") } else { classes.all(|class| held(&class.name)) }
 }
 
 /// When the next of them ends.

@@ -13,6 +13,7 @@ use super::problem::{Code, Problem};
 use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
 use crate::intake::accept::Intake;
+use crate::intake::pauses::Pausing;
 use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
 use crate::intake::suppressions::Blocklist;
@@ -37,6 +38,7 @@ pub struct Deps {
     /// Recipients that are kept here.
     pub registrar: Arc<Registrar>,
     pub blocklist: Arc<Blocklist>,
+    pub pausing: Arc<Pausing>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

@@ -20,6 +20,7 @@ pub mod observe;
 pub mod openapi;
 pub mod ops;
 pub mod outbox;
+pub mod pauses;
 pub mod problem;
 pub mod push_schema;
 pub mod query;
@@ -112,6 +113,8 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(suppressions::put, suppressions::list))
         .routes(routes!(suppressions::check))
         .routes(routes!(suppressions::remove))
+        .routes(routes!(pauses::put, pauses::list))
+        .routes(routes!(pauses::remove))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

@@ -14,6 +14,7 @@ pub mod fields;
 pub mod inline;
 pub mod instant;
 pub mod json;
+pub mod pauses;
 pub mod plan;
 pub mod recipient;
 pub mod registrar;

@@ -12,6 +12,7 @@ use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::pauses::Pausing;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::intake::suppressions::Blocklist;
@@ -21,6 +22,7 @@ use belfry::ports::circuits::OpenCircuits;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
 use belfry::ports::outbox::Misbehaviours;
+use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy};
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::sqlite::InlineStore;
@@ -147,6 +149,12 @@ impl Bed {
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
             blocklist: Arc::new(Blocklist::new(store.clone(), clock.clone(), ports.policy.clone(), &[7; 32])),
+            pausing: Arc::new(Pausing::new(
+                Arc::new(Board::new(store.clone())),
+                clock.clone(),
+                facts.clone(),
+                ports.policy.clone(),
+            )),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,

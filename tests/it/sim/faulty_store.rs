@@ -10,6 +10,7 @@ use belfry::ports::StoreError;
 use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
+use belfry::ports::pauses::{KeptPause, PauseId, PausePut, Pauses, WaitingPage};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::caps::Fate;
 use belfry_domain::delivery::State;
@@ -228,6 +229,29 @@ impl Deliveries for FaultyStore {
 
     async fn probe(&self) -> Result<Vec<String>, StoreError> {
         self.over_the_line(self.inner.probe()).await
+    }
+}
+
+#[async_trait]
+impl Pauses for FaultyStore {
+    async fn pause(&self, new: &KeptPause) -> Result<PausePut, StoreError> {
+        self.over_the_line(self.inner.pause(new)).await
+    }
+
+    async fn resume(&self, id: PauseId) -> Result<Option<KeptPause>, StoreError> {
+        self.over_the_line(self.inner.resume(id)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<KeptPause>, StoreError> {
+        self.over_the_line(self.inner.pauses()).await
+    }
+
+    async fn drop_over(&self, now: UnixMs) -> Result<Vec<KeptPause>, StoreError> {
+        self.over_the_line(self.inner.drop_over(now)).await
+    }
+
+    async fn waiting(&self, after: Option<&str>, limit: u16, notifications: bool) -> Result<WaitingPage, StoreError> {
+        self.over_the_line(self.inner.waiting(after, limit, notifications)).await
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use belfry::engine::{Deps, Engine, Settings};
 use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
+use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::admission::Rules;
@@ -176,9 +177,10 @@ impl Run {
         let deps = Deps {
             deliveries: line.clone(),
             paces: line.clone(),
-            caps: line,
+            caps: line.clone(),
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
+            pauses: Arc::new(Board::new(line)),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
