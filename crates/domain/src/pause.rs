@@ -63,7 +63,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Waits behind a pause without an end grow up to this.
+    /// Waits behind a pause grow up to this.
     pub const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
     const SHORTEST_WAIT: Duration = Duration::from_secs(5);
 
@@ -89,11 +89,13 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When what it holds asks again: at its end, or once it has lasted twice as long. Then what was held for
-    /// a moment goes on at once, and what is held for days costs few looks.
+    /// When what it holds asks again: once it has lasted twice as long, or at its end where that comes before. Then what
+    /// was held for a moment goes on at once, what is held for days costs few looks, and no end that lies far ahead keeps
+    /// waiting what somebody lets go before.
     fn ask_at(&self, now: UnixMs) -> UnixMs {
         let lasted = now.since(self.since).clamp(Self::SHORTEST_WAIT, Self::LONGEST_WAIT);
-        self.until.unwrap_or_else(|| now.plus(lasted))
+        let again = now.plus(lasted);
+        self.until.map_or(again, |until| until.min(again))
     }
 }
 

@@ -1,3 +1,4 @@
 //! What may go out when: the whole server, asked over its API.
 
+mod pauses;
 mod quiet_hours;

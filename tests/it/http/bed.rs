@@ -26,6 +26,7 @@ use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy};
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::sqlite::InlineStore;
+use belfry_domain::admission::Rules;
 use belfry_domain::class::{Class, Order, RetryPolicy};
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::timeline::ClaimMark;
@@ -356,7 +357,7 @@ pub fn policy() -> Policy {
         },
     ];
     Policy {
-        rules: BTreeMap::new(),
+        rules: [("code".to_owned(), Rules { pause_exempt: true, ..Rules::default() })].into(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         caps: BTreeMap::new(),
         providers: BTreeMap::new(),

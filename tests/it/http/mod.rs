@@ -14,6 +14,7 @@ mod finding;
 mod listening;
 mod lists;
 mod outbox;
+mod pauses;
 mod recipients;
 mod restored;
 mod seen;

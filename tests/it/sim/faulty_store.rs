@@ -18,10 +18,11 @@ use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::bugs::Bug;
-use super::executor::WORLD;
+use super::executor::{NodeId, WORLD};
 use super::world::{Failover, LEASE, Phase, World};
 
 pub struct FaultyStore {
+    pub node: NodeId,
     pub inner: Arc<InlineStore>,
     pub world: World,
     pub bug: Option<Bug>,
@@ -243,7 +244,13 @@ impl Pauses for FaultyStore {
     }
 
     async fn pauses(&self) -> Result<Vec<KeptPause>, StoreError> {
-        self.over_the_line(self.inner.pauses()).await
+        let read = match self.over_the_line(self.inner.pauses()).await {
+            Err(_) if self.bug == Some(Bug::AwayIsUnpaused) => return Ok(Vec::new()),
+            read => read?,
+        };
+        let rules = read.iter().map(|one| one.pause.clone()).collect();
+        self.world.told().pauses_read.insert(self.node, rules);
+        Ok(read)
     }
 
     async fn drop_over(&self, now: UnixMs) -> Result<Vec<KeptPause>, StoreError> {

@@ -98,7 +98,10 @@ impl Run {
 
     /// The same with rules of admission for some classes.
     pub fn ruled(plan: Plan, rules: BTreeMap<String, Rules>) -> Self {
-        Self { rules, ..Self::new(plan) }
+        let run = Self { rules, ..Self::new(plan) };
+        let exempt = run.rules.iter().filter(|(_, rules)| rules.pause_exempt);
+        run.world.told().pause_exempt = exempt.map(|(name, _)| name.clone()).collect();
+        run
     }
 
     /// To the end: callers served, everything settled. Returns whether it came to rest.
@@ -168,8 +171,9 @@ impl Run {
 
     fn boot(&self, node: NodeId) {
         self.world.sim.up(node);
+        self.world.told().pauses_read.remove(&node);
         let shell = self.world.node(node);
-        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
+        let line = FaultyStore { node, inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
         let (receipts, inbox) = mpsc::channel(64);
         let policy = self.policy(node, &receipts);
         drop(receipts);
@@ -277,7 +281,7 @@ impl CallerView {
     /// One request to one node; `None` where the node died under it or the store was away.
     async fn ask(&self, intent: &Intent) -> Option<NotificationId> {
         let node = 1 + usize::try_from(self.world.sim.below(self.nodes as u64)).unwrap();
-        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
+        let line = FaultyStore { node, inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
         let door = Door {
             node,
             shell: self.world.node(node),
