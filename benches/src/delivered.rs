@@ -57,6 +57,7 @@ impl Delivered {
             caps: store.caps.clone(),
             recipients: store.recipients.clone(),
             suppressions: store.suppressions.clone(),
+            pauses: store.pauses.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: Arc::new(MachineClock),

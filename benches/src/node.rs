@@ -17,6 +17,7 @@ use belfry::http::drain::Drain;
 use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::pauses::Pausing;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::intake::suppressions::Blocklist;
@@ -80,6 +81,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
         caps: store.caps.clone(),
         recipients: store.recipients.clone(),
         suppressions: store.suppressions.clone(),
+        pauses: store.pauses.clone(),
         render: Arc::new(templates.clone()),
         seen_token: Arc::new(|id| format!("seen {id}")),
         clock: Arc::new(MachineClock),
@@ -124,6 +126,7 @@ async fn api(
     };
     let metrics = recorder.clone();
     let clock = Arc::new(MachineClock);
+    let pausing = Pausing::new(store.pauses.clone(), clock.clone(), recorder.clone(), ports.policy.clone());
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
         intake: Arc::new(Intake::new(ports, &secret)),
@@ -137,6 +140,7 @@ async fn api(
         )),
         registrar: Arc::new(Registrar::new(store.recipients.clone(), Arc::new(MachineClock), &secret)),
         blocklist: Arc::new(blocklist),
+        pausing: Arc::new(pausing),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

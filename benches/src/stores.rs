@@ -14,6 +14,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::pauses::Board;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
 use belfry::ports::suppressions::Suppressions;
@@ -74,6 +75,7 @@ pub(crate) struct Opened {
     pub outbox: Arc<dyn OutboxMessages>,
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
+    pub pauses: Arc<Board>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -93,6 +95,7 @@ impl Opened {
                     outbox: store.clone(),
                     recipients: store.clone(),
                     suppressions: store.clone(),
+                    pauses: Arc::new(Board::new(store.clone())),
                     file: Some(store),
                 })
             }
@@ -121,6 +124,7 @@ fn open_redis(at: &str) -> Result<Opened> {
         installation: store.clone(),
         outbox: store.clone(),
         recipients: store.clone(),
+        pauses: Arc::new(Board::new(store.clone())),
         suppressions: store,
         file: None,
     })

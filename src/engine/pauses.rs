@@ -27,9 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) async fn run(shared: SharedRef) {
     let mut changes = shared.deps.pauses.changes();
     changes.mark_changed();
-    let mut told = None;
+    let (mut told, mut away) = (None, false);
     loop {
-        look(&shared).await;
+        let was_away = std::mem::replace(&mut away, !look(&shared).await);
+        if was_away && !away {
+            // Where all is paused nobody else asks the store.
+            shared.deps.facts.record(&Fact::StoreRecovered);
+        }
         let again = shared.deps.clock.boot() + EVERY;
         loop {
             tokio::select! {
@@ -51,7 +55,8 @@ pub(super) async fn run(shared: SharedRef) {
     }
 }
 
-async fn look(shared: &SharedRef) {
+/// Whether the store answered.
+async fn look(shared: &SharedRef) -> bool {
     let (pauses, clock) = (&shared.deps.pauses, &shared.deps.clock);
     let looking = async {
         pauses.look().await?;
@@ -70,9 +75,11 @@ async fn look(shared: &SharedRef) {
         looked = looking => looked,
         () = clock.sleep_until(clock.boot() + PATIENCE) => Err(StoreError::Unavailable("no answer in time".into())),
     };
+    let answered = looked.is_ok();
     if let Err(why) = looked {
         shared.deps.facts.record(&Fact::StoreUnavailable { verb: "pauses", why });
     }
+    answered
 }
 
 /// How many stand, where that is news.

@@ -180,11 +180,7 @@ impl Metrics {
     pub fn count(&self, fact: &Fact) {
         let all = &self.families;
         match fact {
-            Fact::IntentAccepted { notification: _, class, deliveries } => {
-                let class = self.class(class);
-                all.intents.get_or_create(&[("class", class.clone())]).inc();
-                all.planned.get_or_create(&[("class", class)]).inc_by(*deliveries as u64);
-            }
+            Fact::IntentAccepted { notification: _, class, deliveries } => self.accepted(class, *deliveries),
             Fact::RepeatCaught { notification: _, hop, age, window } => self.repeat(*hop, *age, *window),
             Fact::FingerprintMismatch { notification: _, hop } => {
                 all.mismatches.get_or_create(&[("hop", hop.name().into())]).inc();
@@ -220,12 +216,12 @@ impl Metrics {
                 all.store_up.set(1);
             }
             Fact::Store(news) => self.store_news(news),
-            // The gauge of what is held says as much.
-            Fact::HeldAfterRestore { .. } | Fact::HoldReleased { .. } | Fact::HeldCancelled { .. } => {}
-            Fact::Pause { pause: _, news: _ } => {}
-            Fact::PausesStand { count } => {
-                all.pauses.set(i64::try_from(*count).unwrap_or(i64::MAX));
-            }
+            // The gauges of what is held and paused say as much.
+            Fact::HeldAfterRestore { .. }
+            | Fact::HoldReleased { .. }
+            | Fact::HeldCancelled { .. }
+            | Fact::Pause { .. } => {}
+            Fact::PausesStand { count } => self.pauses_stand(*count),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
@@ -288,6 +284,16 @@ impl Metrics {
     fn pace_share(&self, provider: &str, parts: u32, of: u32) {
         let share = f64::from(parts) / f64::from(of.max(1));
         self.families.pace_share.get_or_create(&[("provider", self.provider(provider))]).set(share);
+    }
+
+    fn accepted(&self, class: &str, deliveries: usize) {
+        let class = self.class(class);
+        self.families.intents.get_or_create(&[("class", class.clone())]).inc();
+        self.families.planned.get_or_create(&[("class", class)]).inc_by(deliveries as u64);
+    }
+
+    fn pauses_stand(&self, count: usize) {
+        self.families.pauses.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     fn reload(&self, result: &'static str) {

@@ -34,8 +34,8 @@ fn something_is_paused_seen_and_resumed() {
     // What a message becomes.
     let send = ["send", "--class", "receipt", "--subject", "Hello", "--text", "It works.", "--to", "bob@example.com"];
     let sent = run(dir, &[&send[..], &["--output", "json"]].concat(), &[]);
-    let id: Value = serde_json::from_str(&sent.out).unwrap();
-    let explained = run(dir, &["explain", id["id"].as_str().unwrap()], &[]);
+    let sent: Value = serde_json::from_str(&sent.out).unwrap();
+    let explained = run(dir, &["explain", sent["notification"]["id"].as_str().unwrap()], &[]);
     assert!(explained.out.contains("the channel email is paused since"), "{explained:?}");
     let list = told(dir, &["list"]);
     assert_eq!((&list["data"][0]["held"], &list["data"][0]["name"]), (&json!(1), &json!("email")));

@@ -5,7 +5,7 @@ use belfry_domain::delivery::{DeferWhy, State};
 use belfry_domain::pause::{Pause, Paused};
 use belfry_domain::{ChannelKind, DeliveryId, UnixMs};
 
-use super::fixture::{due_in, intent, intent_of, next};
+use super::fixture::{ask, due_in, intent, intent_of, next};
 use super::harness::{Harness, START};
 use super::on_every_store;
 
@@ -183,7 +183,7 @@ async fn what_waits_is_read_in_pages_each_once(h: Harness) {
         assert_eq!(all_waiting(&h, limit).await, expected, "{limit}");
     }
     // What is being sent does not wait; what was put off does.
-    let claim = h.claim(1).await;
+    let claim = h.claims(ask(1, 1)).await.claims.remove(0);
     expected.retain(|id| *id != claim.delivery.id);
     assert_eq!(all_waiting(&h, 3).await, expected);
     let until = at(200_000_000_000);

@@ -11,7 +11,7 @@ use belfry::content::Content;
 use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
-use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::accept::{Intake, IntakePorts, PolicyNow};
 use belfry::intake::pauses::Pausing;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
@@ -116,6 +116,16 @@ impl Default for Plan {
     }
 }
 
+fn pausing(
+    store: &Arc<InlineStore>,
+    clock: &Arc<ShiftedClock>,
+    facts: &Arc<Recorded>,
+    policy: &PolicyNow,
+) -> Arc<Pausing> {
+    let board = Arc::new(Board::new(store.clone()));
+    Arc::new(Pausing::new(board, clock.clone(), facts.clone(), policy.clone()))
+}
+
 impl Bed {
     pub async fn new() -> Self {
         Self::planned(Plan::default()).await
@@ -150,12 +160,7 @@ impl Bed {
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
             registrar: Arc::new(Registrar::new(store.clone(), clock.clone(), &[7; 32])),
             blocklist: Arc::new(Blocklist::new(store.clone(), clock.clone(), ports.policy.clone(), &[7; 32])),
-            pausing: Arc::new(Pausing::new(
-                Arc::new(Board::new(store.clone())),
-                clock.clone(),
-                facts.clone(),
-                ports.policy.clone(),
-            )),
+            pausing: pausing(&store, &clock, &facts, &ports.policy),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,

@@ -17,6 +17,8 @@ use super::executor::{Rng, WORLD};
 use super::scenario::{Plan, Run};
 use crate::contract::pauses::pause_of;
 
+/// After this every node has read what is paused.
+const READ: Duration = Duration::from_secs(2);
 const CLASSES: [&str; 3] = ["code", "receipt", "marketing"];
 
 fn exempt_codes() -> BTreeMap<String, Rules> {
@@ -63,7 +65,7 @@ struct Spell {
 
 /// Somebody pauses and resumes, past all faults: what is asked of a node is tried elsewhere.
 fn keep(run: &Run, spells: &[Spell]) {
-    for spell in spells.to_vec() {
+    for spell in spells.iter().cloned() {
         let (world, store) = (run.world.clone(), run.store.clone());
         let task = async move {
             world.sim.sleep(spell.from).await;
@@ -158,7 +160,8 @@ fn a_paused_provider_costs_no_claims() {
     let mut rng = Rng(7);
     let intents: Vec<Intent> = intents(&mut rng, 20, 5_000)
         .into_iter()
-        .map(|it| Intent { channel: ChannelKind::Email, repeats: 0, cancel: false, ..it })
+        // Once the nodes have read it.
+        .map(|it| Intent { at: it.at + READ, channel: ChannelKind::Email, repeats: 0, cancel: false, ..it })
         .collect();
     let began = Run::ruled(plan(7, 2, intents.clone()), exempt_codes());
     let start = began.world.sim.now();
@@ -179,7 +182,7 @@ fn a_paused_provider_costs_no_claims() {
     assert!(run.play());
     assert_eq!(run.world.told().broken, Vec::<String>::new());
     let resumed = start + Duration::from_secs(60);
-    assert!(effects(&run, "code").iter().all(|at| *at < start + Duration::from_secs(6)));
+    assert!(effects(&run, "code").iter().all(|at| *at < start + READ + Duration::from_secs(6)));
     for class in ["receipt", "marketing"] {
         let at = effects(&run, class);
         assert!(at.len() == 20 && at[0] >= resumed && at[19] < resumed + Duration::from_secs(3), "{class}: {at:?}");
