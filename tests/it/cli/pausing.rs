@@ -1,11 +1,13 @@
 //! `pauses`, with a server that holds the store.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::running::Running;
 use super::{Done, run};
+use crate::peers::until::until;
 
 fn pauses(dir: &Path, args: &[&str]) -> Done {
     run(dir, &[&["pauses"], args].concat(), &[])
@@ -35,8 +37,11 @@ fn something_is_paused_seen_and_resumed() {
     let send = ["send", "--class", "receipt", "--subject", "Hello", "--text", "It works.", "--to", "bob@example.com"];
     let sent = run(dir, &[&send[..], &["--output", "json"]].concat(), &[]);
     let sent: Value = serde_json::from_str(&sent.out).unwrap();
-    let explained = run(dir, &["explain", sent["notification"]["id"].as_str().unwrap()], &[]);
-    assert!(explained.out.contains("the channel email is paused since"), "{explained:?}");
+    let id = sent["notification"]["id"].as_str().unwrap();
+    // The outbox has messages of any channel, so that it is looked at once.
+    until("it says so", Duration::from_secs(20), || {
+        run(dir, &["explain", id], &[]).out.contains("the channel email is paused since").then_some(())
+    });
     let list = told(dir, &["list"]);
     assert_eq!((&list["data"][0]["held"], &list["data"][0]["name"]), (&json!(1), &json!("email")));
     let status = run(dir, &["status"], &[]);
