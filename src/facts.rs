@@ -9,11 +9,13 @@ use crate::ports::StoreError;
 use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
+use crate::ports::pauses::{KeptPause, PauseId};
 use crate::ports::store_news::StoreNews;
 use belfry_domain::WhyCode;
 use belfry_domain::breaker::OpenWhy;
 use belfry_domain::device::TokenFault;
 use belfry_domain::outcome::OutcomeKind;
+use belfry_domain::pause::{Pause, Paused};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
@@ -114,6 +116,15 @@ pub enum Fact {
         at: UnixMs,
         cancelled: u64,
     },
+    /// What became of a pause.
+    Pause {
+        pause: PauseOf,
+        news: PauseNews,
+    },
+    /// So many pauses stand, as this node read them.
+    PausesStand {
+        count: usize,
+    },
     /// The lanes as they stand.
     Measured {
         depths: Depths,
@@ -167,6 +178,37 @@ pub enum ProviderNews {
     WaitCut { asked: Duration },
     /// Until when the certificate is good that it knows us by; told at each start and reload.
     Certificate(CertificateEnd),
+}
+
+/// A pause as it is told: a group is the caller's own word, and may be anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseOf {
+    pub id: PauseId,
+    pub what: &'static str,
+    /// Nothing of a group.
+    pub name: Option<String>,
+    pub tenant: Option<String>,
+    pub until: Option<UnixMs>,
+    pub forced: bool,
+}
+
+impl From<KeptPause> for PauseOf {
+    fn from(kept: KeptPause) -> Self {
+        let (id, Pause { paused, tenant, until, forced, .. }) = (kept.id(), kept.pause);
+        let shown = !matches!(paused, Paused::Group(_));
+        let name = paused.name().filter(|_| shown).map(str::to_owned);
+        Self { id, what: paused.what(), name, tenant, until, forced }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PauseNews {
+    /// Somebody paused it, or changed its pause. `by`: public name of the key.
+    Set { by: String },
+    /// Somebody lifted it.
+    Lifted { by: String },
+    /// Its end came.
+    RanOut,
 }
 
 /// What a server runs on.

@@ -18,6 +18,7 @@ use belfry::http::server::{Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, keys};
 use belfry::intake::accept::{Intake, IntakePorts};
 use belfry::intake::pages::PageDesk;
+use belfry::intake::pauses::Pausing;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
@@ -83,6 +84,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
         recipients: store.recipients.clone(),
         suppressions: store.suppressions.clone(),
         preferences: store.preferences.clone(),
+        pauses: store.pauses.clone(),
         render: Arc::new(templates.clone()),
         seen_token: Arc::new(|id| format!("seen {id}")),
         clock: Arc::new(MachineClock),
@@ -136,6 +138,7 @@ async fn api(
         ports.policy.clone(),
     );
     let policy = ports.policy.clone();
+    let pausing = Pausing::new(store.pauses.clone(), clock.clone(), recorder.clone(), ports.policy.clone());
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
         intake: Arc::new(Intake::new(ports, &secret)),
@@ -152,6 +155,7 @@ async fn api(
         preferences,
         pages: Arc::new(pages),
         policy,
+        pausing: Arc::new(pausing),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

@@ -14,6 +14,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::pauses::Board;
 use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
@@ -76,6 +77,7 @@ pub(crate) struct Opened {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub pauses: Arc<Board>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -96,6 +98,7 @@ impl Opened {
                     recipients: store.clone(),
                     suppressions: store.clone(),
                     preferences: store.clone(),
+                    pauses: Arc::new(Board::new(store.clone())),
                     file: Some(store),
                 })
             }
@@ -125,6 +128,7 @@ fn open_redis(at: &str) -> Result<Opened> {
         outbox: store.clone(),
         recipients: store.clone(),
         suppressions: store.clone(),
+        pauses: Arc::new(Board::new(store.clone())),
         preferences: store,
         file: None,
     })

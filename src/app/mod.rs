@@ -28,6 +28,7 @@ use crate::http::server::ServerLimits;
 use crate::http::{self, Drain};
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::clock::{Clock, Dice};
+use crate::ports::pauses::Board;
 use crate::ports::policy::Policy;
 use crate::telemetry::{Names, Recorder};
 
@@ -123,6 +124,7 @@ pub async fn start_telling(
         tasks: Arc::default(),
         clock,
         recorder,
+        pauses: Arc::new(Board::new(stores.pauses.clone())),
         stores,
     };
     providers::tell_certificates(&parts.policy.borrow(), &*parts.recorder);

@@ -15,6 +15,7 @@ use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
 use crate::intake::pages::PageDesk;
+use crate::intake::pauses::Pausing;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::suppressions::Blocklist;
@@ -22,6 +23,7 @@ use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::StoreError;
 use crate::ports::channel::Receipt;
 use crate::ports::clock::Dice;
+use crate::ports::pauses::Board;
 use crate::ports::policy::Policy;
 use crate::ports::suppressions::Suppressions;
 use crate::telemetry::Recorder;
@@ -35,6 +37,8 @@ pub(super) struct Parts {
     pub(super) tasks: Arc<MachineTasks>,
     pub(super) recorder: Arc<Recorder>,
     pub(super) stores: Stores,
+    /// What is paused, for all rooms.
+    pub(super) pauses: Arc<Board>,
     pub(super) policy: watch::Sender<Arc<Policy>>,
     pub(super) content: watch::Sender<Arc<Content>>,
 }
@@ -83,6 +87,8 @@ impl Parts {
         let pages = PageDesk::new(page_ports, self.clock.clone(), self.recorder.clone(), policy.clone());
         let now = policy.clone();
         let blocklist = Blocklist::new(self.stores.suppressions.clone(), self.clock.clone(), policy, &secret);
+        let pausing =
+            Pausing::new(self.pauses.clone(), self.clock.clone(), self.recorder.clone(), ports.policy.clone());
         let policy = self.policy.subscribe();
         Ok(Deps {
             intake: Arc::new(Intake::new(ports, &secret)),
@@ -94,6 +100,7 @@ impl Parts {
             preferences,
             pages: Arc::new(pages),
             policy: now,
+            pausing: Arc::new(pausing),
             outbox: self.stores.outbox.clone(),
             misbehaviours: providers.misbehaviours(),
             misbehave_allowed: config.misbehave_allowed(),
@@ -127,6 +134,7 @@ impl Parts {
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
             preferences: self.stores.preferences.clone(),
+            pauses: self.pauses.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),

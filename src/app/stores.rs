@@ -17,6 +17,7 @@ use crate::ports::deliveries::Deliveries;
 use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
+use crate::ports::pauses::Pauses;
 use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::Recipients;
 use crate::ports::store_news::{StoreNews, StoreWatch};
@@ -35,6 +36,7 @@ pub struct Stores {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub pauses: Arc<dyn Pauses>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -98,6 +100,7 @@ impl Stores {
         S: Deliveries
             + Holds
             + Paces
+            + Pauses
             + Caps
             + ApiKeys
             + Installation
@@ -116,7 +119,8 @@ impl Stores {
             outbox: store.clone(),
             recipients: store.clone(),
             suppressions: store.clone(),
-            preferences: store,
+            preferences: store.clone(),
+            pauses: store,
             durability,
             place,
         }

@@ -24,6 +24,7 @@ mod find;
 mod health;
 mod keys;
 mod local;
+mod pauses;
 mod restored;
 mod send;
 mod serve;
@@ -87,6 +88,9 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Show what is held since the store was restored from a backup; release or cancel it
     Restored(restored::RestoredArgs),
+    /// What waits until it is resumed: a channel, a provider, a class, a template, a group, a tenant, or all
+    #[command(subcommand)]
+    Pauses(pauses::PausesCommand),
     /// Addresses that nothing, or nothing of a category, may go to
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
@@ -170,6 +174,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
         Command::Restored(args) => runtime()?.block_on(restored::run(shell, &args)),
+        Command::Pauses(command) => runtime()?.block_on(pauses::run(shell, &command)),
         Command::Suppressions(command) => runtime()?.block_on(suppressions::run(shell, &command)),
         Command::Drill(args) => runtime()?.block_on(drill::run(shell, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::run(shell, &args)),

@@ -43,6 +43,9 @@ pub struct ClassConfig {
     pub required: bool,
     #[serde(default)]
     pub budget_exempt: bool,
+    /// Only a forced pause holds it.
+    #[serde(default)]
+    pub pause_exempt: bool,
     /// Those that its messages come under, by name.
     #[serde(default)]
     pub caps: Vec<String>,
@@ -147,8 +150,11 @@ impl ClassConfig {
     /// What its messages are admitted by. What makes none was refused when the configuration was read.
     #[must_use]
     pub fn rules(&self) -> Rules {
-        let quiet_hours = self.quiet_hours.as_ref().and_then(|hours| hours.read().ok());
-        Rules { quiet_hours, defaults: self.defaults.clone(), ..Rules::default() }
+        Rules {
+            quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()),
+            defaults: self.defaults.clone(),
+            pause_exempt: self.pause_exempt,
+        }
     }
 
     /// What is wrong with its quiet hours: the key below the class, and what would be right.

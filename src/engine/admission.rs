@@ -23,13 +23,14 @@ impl Work<'_> {
         // Most classes have none, and the inputs are not read for nothing.
         let zone = rules.quiet_hours.as_ref().and(self.claim.inputs.as_deref());
         let zone = zone.and_then(|inputs| self.shared.deps.render.time_zone(inputs));
+        let paused = self.shared.paused();
         let known = Known {
             subject: Subject::of(delivery, &self.claim.notification, self.class),
             rules,
             suppressions: &said.suppressions,
             preferences: &said.preferences,
             time_zone: zone.as_deref(),
-            pauses: &[],
+            pauses: paused.rules(),
         };
         decide(delivery, self.claim.versions(), &known, self.shared.deps.clock.now())
     }

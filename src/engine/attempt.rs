@@ -23,6 +23,7 @@ use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared, suppressions};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
+use crate::ports::clock::Boot;
 use crate::ports::deliveries::{Claim, Spend, Written};
 use crate::ports::message::{Outgoing, Rendered};
 use crate::ports::policy::{DeviceOf, Provider};
@@ -167,8 +168,8 @@ impl<'a> Work<'a> {
             // Slept through the lease before anything was sent.
             return Some((held, Event::Released));
         }
-        if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
-            return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
+        if let Some(event) = self.not_yet(&held.delivery, paced.as_mut(), now) {
+            return Some((held, event));
         }
         let service = place.as_ref().map(|place| &place.service);
         places.iter_mut().for_each(Places::call_begins);
@@ -211,6 +212,15 @@ impl<'a> Work<'a> {
         }
         let alone = self.shared.tokens.left_alone(&delivery.lane.provider, &delivery.address_hash, boot);
         alone.map(|wait| self.shared.hold_for(wait, DeferWhy::Pace))
+    }
+
+    /// Whether it has to wait after all, though everything else is ready for the call.
+    fn not_yet(&self, delivery: &Delivery, paced: Option<&mut PacedCall>, now: Boot) -> Option<Event> {
+        if let Some(paused) = self.paused_meanwhile(delivery) {
+            return Some(paused);
+        }
+        let later = paced?.make(now).err()?;
+        Some(self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace))
     }
 
     /// Counts the call that is about to be made, or says why it has to wait. Only right before it: what is put off

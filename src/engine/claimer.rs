@@ -11,7 +11,7 @@ use futures::FutureExt;
 use super::batcher::LINGER;
 use super::health::Gate;
 use super::settle::SharedRef;
-use super::{Alone, attempt, lanes_of, look};
+use super::{Alone, attempt, lanes_of, look, pauses};
 use crate::facts::Fact;
 use crate::ports::clock::Boot;
 use crate::ports::deliveries::{ClaimAsk, Claims, MOST_ITEMS};
@@ -70,6 +70,8 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     let now = shared.deps.clock.boot();
     let mut look_again = now + shared.settings.poll;
     let mut lanes = Vec::new();
+    // A restart while the store hangs must not send what is paused.
+    let Some(paused) = shared.deps.pauses.seen() else { return (lanes, look_again) };
     for (name, provider) in &policy.providers {
         let room = shared.pacer.room(name, provider.pace, now);
         look_again = room.next.map_or(look_again, |next| look_again.min(next));
@@ -103,7 +105,9 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     if shared.permits.backed_up() {
         lanes.clear();
     }
-    lanes.retain(|(_, free)| *free > 0);
+    let wall = shared.deps.clock.now();
+    lanes.retain(|(lane, free)| *free > 0 && !pauses::nothing_goes(&policy, paused.rules(), lane, wall));
+    look_again = pauses::next_end(paused.rules(), wall).map_or(look_again, |end| look_again.min(now + end));
     (lanes, look_again)
 }
 

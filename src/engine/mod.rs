@@ -14,6 +14,7 @@ mod health;
 mod ledger;
 mod look;
 mod pacer;
+mod pauses;
 mod permits;
 mod receipts;
 mod renewer;
@@ -43,6 +44,7 @@ use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use crate::ports::deliveries::Deliveries;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::paces::Paces;
+use crate::ports::pauses::Board;
 use crate::ports::policy::{Policy, Provider};
 use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::{Recipients, StoredSlot};
@@ -96,6 +98,8 @@ pub struct Deps {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    /// What is paused, as this node knows it.
+    pub pauses: Arc<Board>,
     /// What a device shows to say that it saw a delivery.
     pub seen_token: Arc<dyn Fn(DeliveryId) -> String + Send + Sync>,
     pub clock: Arc<dyn Clock>,
@@ -195,6 +199,8 @@ impl Engine {
             settings,
             deps,
         });
+        // On every node: whoever asks it is told what is paused.
+        shared.keep_running("pauses", pauses::run);
         if duties.work {
             shared.start_work(batches, receipts);
             places.start(&shared);

@@ -14,6 +14,7 @@ use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
 use crate::intake::accept::{Intake, PolicyNow};
 use crate::intake::pages::PageDesk;
+use crate::intake::pauses::Pausing;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
@@ -44,6 +45,7 @@ pub struct Deps {
     /// What recipients do on their own pages.
     pub pages: Arc<PageDesk>,
     pub policy: PolicyNow,
+    pub pausing: Arc<Pausing>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

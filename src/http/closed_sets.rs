@@ -52,6 +52,10 @@ closed_set!(
     ChannelAsked = [names(ChannelKind::ALL, ChannelKind::name), vec![crate::intake::channels::PUSH]].concat()
 );
 closed_set!(
+    /// What a pause is of.
+    PausedWhat = crate::intake::pauses::KINDS.to_vec()
+);
+closed_set!(
     /// What an attempt told us.
     Outcome = names(OutcomeKind::ALL, OutcomeKind::name)
 );

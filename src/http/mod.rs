@@ -21,6 +21,7 @@ pub mod openapi;
 pub mod ops;
 pub mod outbox;
 mod pages;
+pub mod pauses;
 pub mod preferences;
 pub mod problem;
 pub mod push_schema;
@@ -118,6 +119,8 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(suppressions::remove))
         .routes(routes!(preferences::put, preferences::read, preferences::remove))
         .routes(routes!(preferences::link))
+        .routes(routes!(pauses::put, pauses::list))
+        .routes(routes!(pauses::remove))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

@@ -38,6 +38,8 @@ pub const ROUTES: &[&str] = &[
     "/v1/suppressions",
     "/v1/suppressions/check",
     "/v1/suppressions/{id}",
+    "/v1/pauses",
+    "/v1/pauses/{id}",
     "/v1/keys",
     "/v1/keys/{id}",
     "/v1/restore",

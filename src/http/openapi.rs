@@ -31,6 +31,7 @@ use super::schema::NewNotification;
         (name = "deliveries", description = "What people do to deliveries"),
         (name = "recipients", description = "Recipients and their devices, where they are kept here; and tokens that died"),
         (name = "suppressions", description = "Addresses that nothing, or nothing of a category, may go to"),
+        (name = "pauses", description = "What waits until it is resumed, and how much"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
@@ -67,6 +68,7 @@ const CLOSED: &[&str] = &[
     "NewCancellation",
     "NewKey",
     "NewNotification",
+    "NewPause",
     "NewSuppression",
     "Profile",
     "Push",
@@ -185,6 +187,10 @@ problem_set!(
 problem_set!(
     /// Of a suppression.
     SuppressionProblems = ALWAYS, BODY, [Code::TooManySuppressions]
+);
+problem_set!(
+    /// Of a pause.
+    PauseProblems = ALWAYS, BODY, [Code::TooManyPauses]
 );
 problem_set!(
     /// Of what is done about what is held after a restore.

@@ -12,7 +12,12 @@ use utoipa::ToSchema;
 use super::api::Shared;
 use super::openapi::OpsProblems;
 use crate::intake::instant::rfc3339;
+use crate::intake::pauses::in_words;
 use crate::ports::circuits::OpenCircuit;
+use crate::ports::pauses::KeptPause;
+
+/// Pauses shown by themselves.
+const PAUSES_SHOWN: usize = 8;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Alive {
@@ -58,7 +63,8 @@ pub async fn livez() -> Json<Alive> {
 ///
 /// Makes a real write and read of a probe in the store. Not ready while draining, and while a start waits for
 /// its store: `checks` says what is waited for, and since when. Ready while some parts of the store are away and
-/// others are not (`store_parts`), and while circuits of this node's providers are open (`circuit`).
+/// others are not (`store_parts`), while circuits of this node's providers are open (`circuit`), and while something is
+/// paused (`pause`).
 #[utoipa::path(get, path = "/readyz", tag = "operations", operation_id = "readyz",
     params(("verbose" = Option<String>, Query, description = "Present: say what was checked.")),
     responses(
@@ -110,6 +116,7 @@ pub async fn readyz(State(api): State<Shared>, uri: Uri) -> Response {
         checks.extend(workers(&api).await);
     }
     if verbose {
+        checks.extend(pauses(&api));
         checks.extend((api.deps.circuits)().iter().map(circuit));
     }
     let readiness = Readiness {
@@ -131,6 +138,25 @@ async fn workers(api: &Shared) -> Option<Check> {
         many => format!("{many} workers are there").into(),
     };
     Some(Check { name: "workers", ok: found > 0, detail, took_ms: 0 })
+}
+
+/// What is paused, as this node knows it; whose, and which group, is not for everybody. No reason to send no requests
+/// either: what is accepted meanwhile waits.
+fn pauses(api: &Shared) -> Vec<Check> {
+    let (standing, now) = (api.deps.pausing.standing(), api.deps.clock.now());
+    let mut all: Vec<&KeptPause> = standing.at(now).collect();
+    all.sort_by_key(|one| one.pause.since);
+    let check = |detail: String| Check { name: "pause", ok: true, detail: detail.into(), took_ms: 0 };
+    let one = |KeptPause { pause, .. }: &KeptPause| {
+        let whose = if pause.tenant.is_some() { " of one tenant" } else { "" };
+        let until = pause.until.map(|until| format!(" until {}", rfc3339(until))).unwrap_or_default();
+        let forced = if pause.forced { ", forced" } else { "" };
+        let (what, since) = (in_words(&pause.paused, false), rfc3339(pause.since));
+        check(format!("{what}{whose} is paused since {since}{until}{forced}"))
+    };
+    let left = all.len().saturating_sub(PAUSES_SHOWN);
+    let rest = (left > 0).then(|| check(format!("{left} more pauses stand: see belfry pauses list")));
+    all.into_iter().take(PAUSES_SHOWN).map(one).chain(rest).collect()
 }
 
 /// Messages through it wait. No reason to send no requests either.

@@ -68,6 +68,8 @@ codes! {
     TooManyDevices = "too_many_devices", CONFLICT, "Too many devices";
     /// There are as many suppressions of the address as there may be; remove some, or suppress all categories at once.
     TooManySuppressions = "too_many_suppressions", CONFLICT, "Too many suppressions";
+    /// There are as many pauses as there may be; lift some, or pause something larger.
+    TooManyPauses = "too_many_pauses", CONFLICT, "Too many pauses";
     /// The body is larger than allowed, counted after decompression.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The Content-Type is not `application/json`.

@@ -187,7 +187,8 @@ impl Api {
     /// What stands around the records at the moment.
     pub async fn around(&self) -> Around {
         let now = self.deps.clock.now();
-        Around { restored: self.restored_at().await, circuits: (self.deps.circuits)(), now }
+        let (circuits, pauses) = ((self.deps.circuits)(), self.deps.pausing.standing());
+        Around { restored: self.restored_at().await, circuits, pauses, now }
     }
 
     /// The hold that stands, as of the latest second; as last known where the store is away.

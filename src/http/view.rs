@@ -3,7 +3,7 @@
 use belfry_domain::delivery::StateName;
 use belfry_domain::device::{LeftOut, LeftOutWhy};
 use belfry_domain::notification::Record;
-use belfry_domain::{ChannelKind, Delivery, UnixMs};
+use belfry_domain::{ChannelKind, Delivery, Notification, UnixMs};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -13,7 +13,9 @@ use super::schema::DeviceKind;
 use super::timeline::EntryView;
 use crate::intake::answer::Receipt;
 use crate::intake::instant::rfc3339;
+use crate::intake::pauses::{Standing, in_words};
 use crate::ports::circuits::OpenCircuit;
+use crate::ports::pauses::KeptPause;
 
 /// A notification as it stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -235,13 +237,22 @@ pub struct Around {
     pub restored: Option<UnixMs>,
     /// This node's.
     pub circuits: Vec<OpenCircuit>,
+    /// As this node knows them.
+    pub pauses: Standing,
     pub now: UnixMs,
 }
 
 impl Around {
-    fn reason(&self, it: &Delivery) -> String {
+    fn reason(&self, it: &Delivery, of: Option<&Notification>) -> String {
         if let Some(restored) = self.restored.filter(|_| it.held_back(self.restored)) {
             return it.reason_held_back(&rfc3339(restored));
+        }
+        if let Some(KeptPause { pause, .. }) = self.pauses.holding(it, of, self.now) {
+            return it.reason_paused(
+                &in_words(&pause.paused, true),
+                &rfc3339(pause.since),
+                pause.until.map(rfc3339).as_deref(),
+            );
         }
         let own = |open: &&OpenCircuit| open.provider == it.lane.provider && open.service.is_none();
         let open = self.circuits.iter().find(own);
@@ -278,7 +289,7 @@ impl NotificationView {
             recipient: it.recipient.clone(),
             repeats: record.repeats,
             left_out: it.left_out.iter().map(LeftOutView::new).collect(),
-            deliveries: record.deliveries.iter().map(|one| DeliveryView::new(one, detail, around)).collect(),
+            deliveries: record.deliveries.iter().map(|one| DeliveryView::of(one, Some(it), detail, around)).collect(),
         }
     }
 }
@@ -301,6 +312,10 @@ impl DeliveryView {
     /// As [`NotificationView::new`].
     #[must_use]
     pub fn new(it: &Delivery, detail: Detail, around: &Around) -> Self {
+        Self::of(it, None, detail, around)
+    }
+
+    fn of(it: &Delivery, notification: Option<&Notification>, detail: Detail, around: &Around) -> Self {
         let whole = detail == Detail::Whole;
         Self {
             id: it.id.to_string(),
@@ -310,7 +325,7 @@ impl DeliveryView {
             address: it.address_mask.clone(),
             device: DeliveryDeviceView::of(it),
             state: it.state.name(),
-            reason: around.reason(it),
+            reason: around.reason(it, notification),
             ended: it.ended(),
             may_have_arrived: it.may_have_arrived(),
             send: it.send,

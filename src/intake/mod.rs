@@ -16,6 +16,7 @@ pub mod instant;
 pub mod json;
 pub mod links;
 pub mod pages;
+pub mod pauses;
 pub mod plan;
 pub mod preferences;
 pub mod recipient;

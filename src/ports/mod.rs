@@ -17,6 +17,7 @@ pub mod mail;
 pub mod message;
 pub mod outbox;
 pub mod paces;
+pub mod pauses;
 pub mod policy;
 pub mod preferences;
 pub mod recipients;

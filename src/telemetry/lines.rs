@@ -12,7 +12,7 @@ use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs, Why};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
-use crate::facts::{Fact, ProviderNews, Start};
+use crate::facts::{Fact, PauseNews, PauseOf, ProviderNews, Start};
 use crate::ports::certificate::{CertificateEnd, Left};
 use crate::ports::store_news::StoreNews;
 
@@ -66,6 +66,9 @@ pub(super) fn write(fact: &Fact) {
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
         Fact::HoldReleased { by, at } => hold_released(by, *at),
         Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
+        Fact::Pause { pause, news } => paused(pause, news),
+        // The gauge says it, and lines of what was set and lifted.
+        Fact::PausesStand { count: _ } => {}
         // A gauge says it better than a line every few seconds.
         Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
@@ -169,6 +172,22 @@ fn hold_released(by: &str, at: UnixMs) {
 fn held_cancelled(by: &str, at: UnixMs, cancelled: u64) {
     warn!(target: STORE, fact = "held_cancelled", by, restored_at = %moment(at), cancelled,
         "cancelled of what was due before the store was restored");
+}
+
+fn paused(pause: &PauseOf, news: &PauseNews) {
+    let PauseOf { id, what, name, tenant, until, forced } = pause;
+    let (name, tenant, until) = (name.as_deref(), tenant.as_deref(), until.map(moment));
+    match news {
+        PauseNews::Set { by } => {
+            warn!(target: ENGINE, fact = "paused", %id, what, name, tenant, until, forced, by, "paused");
+        }
+        PauseNews::Lifted { by } => {
+            warn!(target: ENGINE, fact = "resumed", %id, what, name, tenant, by, "resumed: what was held goes on");
+        }
+        PauseNews::RanOut => {
+            warn!(target: ENGINE, fact = "pause_ran_out", %id, what, name, tenant, "a pause ended: what was held goes on");
+        }
+    }
 }
 
 fn moment(at: UnixMs) -> String {

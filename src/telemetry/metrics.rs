@@ -81,6 +81,7 @@ families! {
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
     plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
+    plain pauses: Gauge = Gauge::default(), "pauses", "Pauses that stand, as this node read them last";
     plain capped: Count<2> = Family::default(), "cap_refusals", "Calls that were not made because a cap was full";
     plain unsubscribed: Count<2> = Family::default(), "unsubscribes", "Recipients who unsubscribed by their link, or came back";
     plain store_failed: Count<1> = Family::default(), "store_failures", "Store calls that failed";
@@ -180,11 +181,7 @@ impl Metrics {
     pub fn count(&self, fact: &Fact) {
         let all = &self.families;
         match fact {
-            Fact::IntentAccepted { notification: _, class, deliveries } => {
-                let class = self.class(class);
-                all.intents.get_or_create(&[("class", class.clone())]).inc();
-                all.planned.get_or_create(&[("class", class)]).inc_by(*deliveries as u64);
-            }
+            Fact::IntentAccepted { notification: _, class, deliveries } => self.accepted(class, *deliveries),
             Fact::RepeatCaught { notification: _, hop, age, window } => self.repeat(*hop, *age, *window),
             Fact::FingerprintMismatch { notification: _, hop } => {
                 all.mismatches.get_or_create(&[("hop", hop.name().into())]).inc();
@@ -212,10 +209,7 @@ impl Metrics {
             Fact::Provider { provider, news } => self.provider_news(provider, *news),
             Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
             Fact::Capped { cap, suppressed } => self.capped(cap, *suppressed),
-            Fact::Unsubscribed { class, again } => {
-                let back = if *again { "true" } else { "false" };
-                all.unsubscribed.get_or_create(&[("class", self.class(class)), ("back", back.into())]).inc();
-            }
+            Fact::Unsubscribed { class, again } => self.unsubscribed(class, *again),
             Fact::StoreUnavailable { verb, why: _ } => {
                 all.store_up.set(0);
                 all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();
@@ -224,8 +218,12 @@ impl Metrics {
                 all.store_up.set(1);
             }
             Fact::Store(news) => self.store_news(news),
-            // The gauge of what is held says as much.
-            Fact::HeldAfterRestore { .. } | Fact::HoldReleased { .. } | Fact::HeldCancelled { .. } => {}
+            // The gauges of what is held and paused say as much.
+            Fact::HeldAfterRestore { .. }
+            | Fact::HoldReleased { .. }
+            | Fact::HeldCancelled { .. }
+            | Fact::Pause { .. } => {}
+            Fact::PausesStand { count } => self.pauses_stand(*count),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => {
                 for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
@@ -285,9 +283,24 @@ impl Metrics {
         self.families.capped.get_or_create(&[("cap", self.cap(cap)), ("then", then.into())]).inc();
     }
 
+    fn unsubscribed(&self, class: &str, again: bool) {
+        let back = if again { "true" } else { "false" };
+        self.families.unsubscribed.get_or_create(&[("class", self.class(class)), ("back", back.into())]).inc();
+    }
+
     fn pace_share(&self, provider: &str, parts: u32, of: u32) {
         let share = f64::from(parts) / f64::from(of.max(1));
         self.families.pace_share.get_or_create(&[("provider", self.provider(provider))]).set(share);
+    }
+
+    fn accepted(&self, class: &str, deliveries: usize) {
+        let class = self.class(class);
+        self.families.intents.get_or_create(&[("class", class.clone())]).inc();
+        self.families.planned.get_or_create(&[("class", class)]).inc_by(deliveries as u64);
+    }
+
+    fn pauses_stand(&self, count: usize) {
+        self.families.pauses.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     fn reload(&self, result: &'static str) {

@@ -53,6 +53,22 @@ impl Delivery {
         )
     }
 
+    /// Whether a pause that covers it is what it waits for at `now`: it is due, or was put off because of one.
+    #[must_use]
+    pub fn waits_for_pause(&self, now: UnixMs) -> bool {
+        let paused = matches!(self.state, State::Deferred { why: DeferWhy::Paused, .. });
+        self.state.waiting() && (paused || self.due_at <= now)
+    }
+
+    /// What is said of it then, instead of [`Self::reason`]. `what` is paused, `since` when and `until` when, as people
+    /// read them.
+    #[must_use]
+    pub fn reason_paused(&self, what: &str, since: &str, until: Option<&str>) -> String {
+        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
+        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+        format!("Held: {what} is paused since {since}{until}.{copies}")
+    }
+
     /// What is said of it, instead of [`Self::reason`], while its provider's circuit is open: it is due and nothing
     /// claims it. `since`: when it opened, as people read it. Nothing of what waits for another reason.
     #[must_use]

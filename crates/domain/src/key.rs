@@ -36,6 +36,8 @@ pub enum KeyKind {
     Suppression,
     /// A recipient who may have said what they want: tenant, environment, the caller's own name for them.
     Preferences,
+    /// A pause: of what kind, its name, tenant.
+    Pause,
 }
 
 impl KeyKind {
@@ -56,6 +58,7 @@ impl KeyKind {
             Self::Suppressed => "suppressed",
             Self::Suppression => "suppression",
             Self::Preferences => "preferences",
+            Self::Pause => "pause",
         }
     }
 }

@@ -20,6 +20,31 @@ pub enum Paused {
     Group(String),
 }
 
+impl Paused {
+    /// As `what` in its written form.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Channel(_) => "channel",
+            Self::Provider(_) => "provider",
+            Self::Class(_) => "class",
+            Self::Template(_) => "template",
+            Self::Group(_) => "group",
+        }
+    }
+
+    /// As `name` there.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Channel(channel) => Some(channel.name()),
+            Self::Provider(name) | Self::Class(name) | Self::Template(name) | Self::Group(name) => Some(name),
+        }
+    }
+}
+
 /// One pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
@@ -38,7 +63,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Waits behind a pause without an end grow up to this.
+    /// Waits behind a pause grow up to this.
     pub const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
     const SHORTEST_WAIT: Duration = Duration::from_secs(5);
 
@@ -56,14 +81,21 @@ impl Pause {
         covers
             && (self.forced || !exempt)
             && self.tenant.as_deref().is_none_or(|tenant| tenant == subject.tenant)
-            && self.until.is_none_or(|until| now < until)
+            && !self.is_over(now)
     }
 
-    /// When what it holds asks again: at its end, or once it has lasted twice as long. Then what was held for
-    /// a moment goes on at once, and what is held for days costs few looks.
+    #[must_use]
+    pub fn is_over(&self, now: UnixMs) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// When what it holds asks again: once it has lasted twice as long, or at its end where that comes before. Then what
+    /// was held for a moment goes on at once, what is held for days costs few looks, and no end that lies far ahead keeps
+    /// waiting what somebody lets go before.
     fn ask_at(&self, now: UnixMs) -> UnixMs {
         let lasted = now.since(self.since).clamp(Self::SHORTEST_WAIT, Self::LONGEST_WAIT);
-        self.until.unwrap_or_else(|| now.plus(lasted))
+        let again = now.plus(lasted);
+        self.until.map_or(again, |until| until.min(again))
     }
 }
 

@@ -29,6 +29,26 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// Of nobody's: no more than what every message of a class on a channel through a provider has in common.
+    #[must_use]
+    pub const fn of_any(class: &'a str, channel: ChannelKind, provider: &'a str) -> Self {
+        Self {
+            tenant: "",
+            environment: "",
+            class,
+            required: false,
+            channel,
+            provider,
+            sender: None,
+            template: None,
+            group: None,
+            scope: None,
+            recipient: None,
+            address_hash: "",
+            number: None,
+        }
+    }
+
     /// What the records say. The rest (`sender`, `number`) is known to whoever resolved the address.
     #[must_use]
     pub fn of(delivery: &'a Delivery, notification: &'a Notification, class: &'a Class) -> Self {

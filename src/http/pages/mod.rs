@@ -35,7 +35,7 @@ struct Visit<'a> {
 pub async fn look(State(api): State<Shared>, Path(token): Token, headers: HeaderMap) -> Response {
     let visit = match Visit::begin(&api, &token, &headers) {
         Ok(visit) => visit,
-        Err(gone) => return gone,
+        Err(gone) => return *gone,
     };
     if visit.link.category.is_none() {
         return visit.choices(false).await;
@@ -51,7 +51,7 @@ pub async fn look(State(api): State<Shared>, Path(token): Token, headers: Header
 pub async fn act(State(api): State<Shared>, Path(token): Token, headers: HeaderMap, request: Request) -> Response {
     let visit = match Visit::begin(&api, &token, &headers) {
         Ok(visit) => visit,
-        Err(gone) => return gone,
+        Err(gone) => return *gone,
     };
     let Ok(form) = api.form(request, MOST_BODY).await else { return visit.failed() };
     if visit.link.category.is_none() {
@@ -78,7 +78,7 @@ pub async fn act(State(api): State<Shared>, Path(token): Token, headers: HeaderM
 pub async fn choose(State(api): State<Shared>, Path(token): Token, headers: HeaderMap) -> Response {
     match Visit::begin(&api, &token, &headers) {
         Ok(visit) => visit.choices(false).await,
-        Err(gone) => gone,
+        Err(gone) => *gone,
     }
 }
 
@@ -86,7 +86,7 @@ pub async fn choose(State(api): State<Shared>, Path(token): Token, headers: Head
 pub async fn chosen(State(api): State<Shared>, Path(token): Token, headers: HeaderMap, request: Request) -> Response {
     let visit = match Visit::begin(&api, &token, &headers) {
         Ok(visit) => visit,
-        Err(gone) => return gone,
+        Err(gone) => return *gone,
     };
     if visit.is_over() {
         return visit.gone();
@@ -117,12 +117,12 @@ fn read_switch(text: &str) -> Option<(String, Means)> {
 }
 
 impl<'a> Visit<'a> {
-    fn begin(api: &'a Api, token: &str, headers: &HeaderMap) -> Result<Self, Response> {
+    fn begin(api: &'a Api, token: &str, headers: &HeaderMap) -> Result<Self, Box<Response>> {
         let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let Some(link) = api.deps.intake.linker().open(token) else {
             let words = Words::of(None, accepted);
             let (title, body) = (words.say("unsubscribe"), paragraph(words.say("gone")));
-            return Err(page(StatusCode::NOT_FOUND, words, None, (title, &body)));
+            return Err(Box::new(page(StatusCode::NOT_FOUND, words, None, (title, &body))));
         };
         let words = Words::of(link.locale.as_deref(), accepted);
         Ok(Self { api, link, words, path: format!("/u/{token}") })

@@ -26,6 +26,7 @@ use crate::ports::StoreError;
 use crate::ports::caps::Caps;
 use crate::ports::deliveries::Deliveries;
 use crate::ports::paces::Paces;
+use crate::ports::pauses::Pauses;
 use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::Recipients;
 use crate::ports::suppressions::Suppressions;
@@ -41,6 +42,7 @@ pub struct Place {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub pauses: Arc<dyn Pauses>,
     pub content: Arc<dyn ContentCheck>,
     pub render: Arc<dyn Render>,
 }

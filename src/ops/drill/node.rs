@@ -27,6 +27,7 @@ use crate::intake::stored::{Asker, Stored};
 use crate::machine::{MachineClock, MachineTasks};
 use crate::ports::clock::Dice;
 use crate::ports::links::LinkPolicy;
+use crate::ports::pauses::Board;
 use crate::ports::policy::{OUTBOX, Policy, Provider, Route};
 
 /// Short, so that a drill is: of every class.
@@ -95,6 +96,7 @@ impl Node {
             recipients: scenery.place.recipients.clone(),
             suppressions: scenery.place.suppressions.clone(),
             preferences: scenery.place.preferences.clone(),
+            pauses: Arc::new(Board::new(scenery.place.pauses.clone())),
             render: scenery.place.render.clone(),
             clock,
             dice: scenery.dice.clone(),

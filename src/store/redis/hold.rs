@@ -11,6 +11,9 @@ use super::store::{Ask, RedisStore, decimal, signed, those_that_answered};
 use crate::ports::deliveries::MOST_ITEMS;
 use crate::ports::holds::{HeldPage, Holds};
 
+/// Where the hold says by when.
+const HELD: &str = "";
+
 /// How far a reading of what is held has come in a shard, as its script takes and answers it.
 type Inner = [Vec<u8>; 5];
 
@@ -34,13 +37,26 @@ impl Holds for RedisStore {
     }
 
     async fn held_back(&self, after: Option<&str>, limit: u16) -> Result<HeldPage> {
+        self.due_by(HELD, after, limit).await
+    }
+
+    async fn release(&self, at: UnixMs) -> Result<()> {
+        // The installation's last: what is left half way is found held again, and can be released again.
+        self.in_all_shards("release", at).await?;
+        self.installation("drop_hold", vec![signed(at.0)], Need::Durable).await.map(drop)
+    }
+}
+
+impl RedisStore {
+    /// What waits and is due by a score, [`HELD`] being that of the hold.
+    pub(super) async fn due_by(&self, by: &str, after: Option<&str>, limit: u16) -> Result<HeldPage> {
         let limit = usize::from(limit).clamp(1, MOST_ITEMS);
         let known = |(shard, _): &(u16, Inner)| *shard < self.names.shards();
         let (first, mut inner) = after.and_then(read_place).filter(known).unwrap_or_default();
         let mut page = HeldPage::default();
         for shard in first..self.names.shards() {
             let room = limit - page.deliveries.len();
-            let (deliveries, next) = self.held_back_in(shard, room, std::mem::take(&mut inner)).await?;
+            let (deliveries, next) = self.due_by_in(shard, (by, room), std::mem::take(&mut inner)).await?;
             page.deliveries.extend(deliveries);
             if let Some(next) = next {
                 page.next = Some(place(shard, &next));
@@ -54,14 +70,6 @@ impl Holds for RedisStore {
         Ok(page)
     }
 
-    async fn release(&self, at: UnixMs) -> Result<()> {
-        // The installation's last: what is left half way is found held again, and can be released again.
-        self.in_all_shards("release", at).await?;
-        self.installation("drop_hold", vec![signed(at.0)], Need::Durable).await.map(drop)
-    }
-}
-
-impl RedisStore {
     async fn in_all_shards(&self, verb: &str, at: UnixMs) -> Result<()> {
         let calls = (0..self.names.shards()).map(|shard| async move {
             let args = vec![verb.as_bytes().to_vec(), signed(at.0)];
@@ -93,15 +101,15 @@ impl RedisStore {
         Ok(())
     }
 
-    async fn held_back_in(
+    async fn due_by_in(
         &self,
         shard: u16,
-        most: usize,
+        (by, most): (&str, usize),
         after: Inner,
     ) -> Result<(Vec<belfry_domain::Delivery>, Option<Inner>)> {
         let mut args = vec![decimal(most as u64)];
         let [part, ring, tenant, score, member] = after;
-        args.extend([part, ring, tenant, score, member]);
+        args.extend([part, ring, tenant, score, member, by.as_bytes().to_vec()]);
         let script = &self.scripts.held_back;
         let answer = self.run(Ask { shard, script, keys: Vec::new(), args, need: Need::Done }).await?;
         // What ends in nothing is that much shorter.

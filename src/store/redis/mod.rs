@@ -20,6 +20,7 @@ mod memory;
 mod mend;
 mod outbox;
 mod paces;
+mod pauses;
 mod ports;
 mod preferences;
 mod presence;

@@ -72,8 +72,12 @@ impl Reads<'_> {
     /// # Errors
     /// As [`Core::put_hold`].
     pub fn held_back(&self, after: Option<&str>, limit: u16) -> Result<HeldPage> {
+        self.hold()?.map_or_else(|| Ok(HeldPage::default()), |hold| self.due_by(hold, after, limit))
+    }
+
+    /// What waits and is due at or before `by`.
+    pub(super) fn due_by(&self, by: i64, after: Option<&str>, limit: u16) -> Result<HeldPage> {
         let mut page = HeldPage::default();
-        let Some(hold) = self.hold()? else { return Ok(page) };
         let limit = usize::from(limit).clamp(1, MOST_ITEMS);
         let mut from = after.and_then(Place::of).unwrap_or(Place::START);
         let lanes: Vec<i64> = self
@@ -89,7 +93,7 @@ impl Reads<'_> {
                 if (lane, alone) != (from.lane, from.alone) {
                     from = Place { lane, alone, ..Place::START };
                 }
-                from = self.held_in(hold, from, limit, &mut page)?;
+                from = self.held_in(by, from, limit, &mut page)?;
                 if page.deliveries.len() == limit {
                     page.next = Some(from.text());
                     return Ok(page);
@@ -100,11 +104,11 @@ impl Reads<'_> {
     }
 
     /// Reads on in one part of a lane; where that came to.
-    fn held_in(&self, hold: i64, from: Place, limit: usize, page: &mut HeldPage) -> Result<Place> {
+    fn held_in(&self, by: i64, from: Place, limit: usize, page: &mut HeldPage) -> Result<Place> {
         let Place { lane, alone, due, seq } = from;
         let room = i64::try_from(limit - page.deliveries.len()).unwrap_or(0);
         let mut statement = self.conn.prepare_cached(sql::HELD_BACK)?;
-        let mut found = statement.query(params![lane, alone, hold, due, seq, room])?;
+        let mut found = statement.query(params![lane, alone, by, due, seq, room])?;
         let mut last = from;
         while let Some(row) = found.next()? {
             last = Place { due: row.get(0)?, seq: row.get(1)?, ..from };

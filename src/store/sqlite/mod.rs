@@ -1,7 +1,7 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`, `recipients`, `preferences`, `caps`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
 //! commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
@@ -15,6 +15,7 @@ mod hold;
 mod inline;
 mod keys;
 mod outbox;
+mod pauses;
 mod preferences;
 mod purge;
 mod read;

@@ -187,6 +187,11 @@ statements! {
     PUT_PREFERENCES = "INSERT INTO preferences (person, body) VALUES (?1, ?2)
         ON CONFLICT (person) DO UPDATE SET body = excluded.body";
     DROP_PREFERENCES = "DELETE FROM preferences WHERE person = ?1";
+    // Pauses.
+    PUT_PAUSE = "INSERT INTO pauses (id, body) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+    PAUSE = "SELECT body FROM pauses WHERE id = ?1";
+    PAUSES = "SELECT body FROM pauses ORDER BY id LIMIT 1000";
+    DROP_PAUSE = "DELETE FROM pauses WHERE id = ?1";
 
     // Caps.
     PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
@@ -212,9 +217,9 @@ mod tests {
     use super::super::schema;
     use super::ALL;
 
-    /// Small by nature, or asked for whole: keys (at most 1,000 listed in order), configured lanes.
+    /// Small by nature, or asked for whole: keys (at most 1,000 listed in order), configured lanes, pauses (at most 256).
     const SMALL: &[&str] =
-        &["SCAN lanes USING INDEX sqlite_autoindex_lanes_1", "SCAN api_keys USING INDEX api_key_ages"];
+        &["SCAN lanes USING INDEX sqlite_autoindex_lanes_1", "SCAN api_keys USING INDEX api_key_ages", "SCAN pauses"];
 
     /// In the order of an index and cut by a LIMIT: walks no more than it answers.
     const IN_ORDER: &[(&str, &str)] = &[

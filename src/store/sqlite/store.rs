@@ -23,6 +23,7 @@ use crate::ports::deliveries::{
 use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
 use crate::ports::paces::{Paces, ShareAsk};
+use crate::ports::pauses::{KeptPause, PauseId, PausePut, Pauses, WaitingPage};
 use crate::ports::preferences::{Kept, Person, PreferenceBook, Wishes};
 use crate::ports::recipients::{
     DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
@@ -346,5 +347,30 @@ impl<S: Shell> PreferenceBook for Store<S> {
         let count = whom.len();
         let look = move |reads: Reads<'_>, _| Ok(whom.iter().map(|one| reads.preferences_of(one)).collect());
         self.shell.read(look).await.unwrap_or_else(|away| vec![Err(away); count])
+    }
+}
+
+#[async_trait]
+impl<S: Shell> Pauses for Store<S> {
+    async fn pause(&self, new: &KeptPause) -> Result<PausePut> {
+        let new = new.clone();
+        self.shell.write(OnDisk, move |core, _| core.put_pause(&new)).await
+    }
+
+    async fn resume(&self, id: PauseId) -> Result<Option<KeptPause>> {
+        self.shell.write(OnDisk, move |core, _| core.drop_pause(id)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<KeptPause>> {
+        self.shell.read(|reads, _| reads.pauses()).await
+    }
+
+    async fn drop_over(&self, now: UnixMs) -> Result<Vec<KeptPause>> {
+        self.shell.write(OnDisk, move |core, _| core.drop_over(now)).await
+    }
+
+    async fn waiting(&self, after: Option<&str>, limit: u16, notifications: bool) -> Result<WaitingPage> {
+        let after = after.map(str::to_owned);
+        self.shell.read(move |reads, _| reads.waiting(after.as_deref(), limit, notifications)).await
     }
 }

@@ -1,7 +1,7 @@
 //! The tables, and what made each layout of the one before.
 
 /// All of a fresh database, in their order.
-pub const ALL: &[&str] = &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES];
+pub const ALL: &[&str] = &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES];
 
 /// What a database of an older layout lacks.
 pub struct Upgrade {
@@ -17,6 +17,7 @@ pub const UPGRADES: &[Upgrade] = &[
     Upgrade { to: 5, changes: &[SUPPRESSIONS] },
     Upgrade { to: 6, changes: &[CAPS] },
     Upgrade { to: 7, changes: &[PREFERENCES] },
+    Upgrade { to: 8, changes: &[PAUSES] },
 ];
 
 const TABLES: &str = "
@@ -249,6 +250,9 @@ CREATE TABLE preferences (
 );
 CREATE UNIQUE INDEX preference_people ON preferences (person);
 ";
+
+/// Few: they are read whole.
+const PAUSES: &str = "CREATE TABLE pauses (id BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;";
 
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "

@@ -25,7 +25,7 @@ use crate::ports::deliveries::{Deliveries, NamedRecipient, NewNotification, Owne
 use crate::ports::recipients::{Profile, Recipient, Recipients};
 use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
-struct StoppedClock;
+pub(super) struct StoppedClock;
 
 #[async_trait::async_trait]
 impl Clock for StoppedClock {
@@ -231,7 +231,7 @@ async fn a_store_of_the_first_layout_is_carried_over() {
     conn.execute_batch(&format!(
         "ALTER TABLE deliveries DROP COLUMN lease_ms; ALTER TABLE deliveries DROP COLUMN spent; PRAGMA user_version = 1;
          DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens; DROP TABLE suppressions;
-         DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE cap_places; DROP TABLE preferences;
+         DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE cap_places; DROP TABLE preferences; DROP TABLE pauses;
          INSERT INTO deliveries (id, siblings, lane, tenant, address, state, alone, rev, body)
          VALUES (x'00', 1, 1, 't', 1, 'sending', 0, 1, '{delivery}')"
     ))
@@ -259,7 +259,7 @@ async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch(
         "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient; DROP TABLE suppressions;
-         DROP TABLE cap_places; DROP TABLE preferences;
+         DROP TABLE cap_places; DROP TABLE preferences; DROP TABLE pauses;
          PRAGMA user_version = 3;",
     )
     .unwrap();
@@ -295,7 +295,7 @@ async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
     let path = place.path().join("belfry.db");
     let conn = rusqlite::Connection::open(&path).unwrap();
     conn.execute_batch(
-        "DROP TABLE suppressions; DROP TABLE cap_places; DROP TABLE preferences; PRAGMA user_version = 4;",
+        "DROP TABLE suppressions; DROP TABLE cap_places; DROP TABLE preferences; DROP TABLE pauses; PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(conn);
@@ -328,7 +328,8 @@ async fn a_store_of_layout_5_keeps_caps_from_then_on() {
     store.close().await;
     let path = place.path().join("belfry.db");
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch("DROP TABLE cap_places; DROP TABLE preferences; PRAGMA user_version = 5;").unwrap();
+    conn.execute_batch("DROP TABLE cap_places; DROP TABLE preferences; DROP TABLE pauses; PRAGMA user_version = 5;")
+        .unwrap();
     drop(conn);
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
     assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));

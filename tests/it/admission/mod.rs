@@ -1,4 +1,5 @@
 //! What may go out when: the whole server, asked over its API.
 
+mod pauses;
 mod preferences;
 mod quiet_hours;

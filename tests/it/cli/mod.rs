@@ -3,6 +3,7 @@
 mod asking;
 mod keys;
 mod looking;
+mod pausing;
 mod reloading;
 mod restored;
 mod roles;

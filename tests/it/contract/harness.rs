@@ -12,6 +12,7 @@ use belfry::ports::deliveries::Deliveries;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
+use belfry::ports::pauses::Pauses;
 use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
 use belfry::ports::store_news::Unwatched;
@@ -56,7 +57,17 @@ impl Clock for ManualClock {
 
 /// All ports of one store.
 pub trait Ports:
-    Deliveries + Caps + Holds + Paces + ApiKeys + Installation + OutboxMessages + Recipients + Suppressions + PreferenceBook
+    Deliveries
+    + Caps
+    + Holds
+    + Paces
+    + Pauses
+    + ApiKeys
+    + Installation
+    + OutboxMessages
+    + Recipients
+    + Suppressions
+    + PreferenceBook
 {
 }
 
@@ -65,6 +76,7 @@ impl<S> Ports for S where
         + Caps
         + Holds
         + Paces
+        + Pauses
         + ApiKeys
         + Installation
         + OutboxMessages

@@ -11,6 +11,7 @@ mod holds;
 mod installation;
 pub(crate) mod outbox_messages;
 mod paces;
+pub(crate) mod pauses;
 mod preferences;
 pub(crate) mod recipients;
 pub(crate) mod suppressions;

@@ -11,8 +11,9 @@ use belfry::content::Content;
 use belfry::facts::{Fact, FactSink};
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
-use belfry::intake::accept::{Intake, IntakePorts};
+use belfry::intake::accept::{Intake, IntakePorts, PolicyNow};
 use belfry::intake::pages::PageDesk;
+use belfry::intake::pauses::Pausing;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
@@ -24,9 +25,11 @@ use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
 use belfry::ports::links::{ClassPage, LinkPolicy};
 use belfry::ports::outbox::Misbehaviours;
+use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy};
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::sqlite::InlineStore;
+use belfry_domain::admission::Rules;
 use belfry_domain::class::{Class, Order, RetryPolicy};
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::timeline::ClaimMark;
@@ -116,6 +119,16 @@ impl Default for Plan {
     }
 }
 
+fn pausing(
+    store: &Arc<InlineStore>,
+    clock: &Arc<ShiftedClock>,
+    facts: &Arc<Recorded>,
+    policy: &PolicyNow,
+) -> Arc<Pausing> {
+    let board = Arc::new(Board::new(store.clone()));
+    Arc::new(Pausing::new(board, clock.clone(), facts.clone(), policy.clone()))
+}
+
 impl Bed {
     pub async fn new() -> Self {
         Self::planned(Plan::default()).await
@@ -160,6 +173,7 @@ impl Bed {
                 ports.policy.clone(),
             )),
             policy: ports.policy.clone(),
+            pausing: pausing(&store, &clock, &facts, &ports.policy),
             outbox: store.clone(),
             misbehaviours: misbehaviours.clone(),
             misbehave_allowed: plan.misbehave_allowed,
@@ -361,7 +375,7 @@ pub fn policy() -> Policy {
         },
     ];
     Policy {
-        rules: BTreeMap::new(),
+        rules: [("code".to_owned(), Rules { pause_exempt: true, ..Rules::default() })].into(),
         classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
         caps: BTreeMap::new(),
         providers: BTreeMap::new(),

@@ -15,6 +15,7 @@ mod listening;
 mod lists;
 mod outbox;
 mod pages;
+mod pauses;
 mod preferences;
 mod recipients;
 mod restored;

@@ -18,6 +18,8 @@ pub struct Live {
     pub runtime: Runtime,
     app: Option<RunningApp>,
     pub dir: TempDir,
+    /// The store, as keys before any section.
+    store: String,
     client: reqwest::Client,
 }
 
@@ -37,6 +39,14 @@ impl Live {
         live
     }
 
+    /// The same over a store of the test's own.
+    pub fn start_over(runtime: Runtime, store: &str, providers: &str) -> Self {
+        let mut live = Self::prepared(runtime, &[]);
+        store.clone_into(&mut live.store);
+        live.run(providers, false);
+        live
+    }
+
     /// Ends the process and starts another one on the same file.
     pub fn restart(&mut self, providers: &str) {
         let before = self.app.take().unwrap();
@@ -50,7 +60,8 @@ impl Live {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
         drop(rustls::crypto::ring::default_provider().install_default());
-        Self { runtime, app: None, dir, client: reqwest::Client::new() }
+        let store = "store.sqlite.path = \"{dir}/belfry.db\"\n".to_owned();
+        Self { runtime, app: None, dir, store, client: reqwest::Client::new() }
     }
 
     fn run(&mut self, providers: &str, ephemeral: bool) {
@@ -61,7 +72,7 @@ impl Live {
 
     fn sources(&self, providers: &str) -> Sources {
         let file = self.dir.path().join("belfry.toml");
-        let text = format!("store.sqlite.path = \"{{dir}}/belfry.db\"\n[engine]\npoll = \"20ms\"\n{providers}");
+        let text = format!("{}[engine]\npoll = \"20ms\"\n{providers}", self.store);
         std::fs::write(&file, text.replace("{dir}", &self.dir.path().to_string_lossy())).unwrap();
         Sources { file: Some(file), env: [("BELFRY_BOOTSTRAP_KEY".to_owned(), KEY.to_owned())].into() }
     }
@@ -81,8 +92,19 @@ impl Live {
     }
 
     pub fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+        self.asked_by(KEY, method, path, (key, body))
+    }
+
+    /// The same with another API key.
+    pub fn asked_by(
+        &self,
+        bearer: &str,
+        method: &str,
+        path: &str,
+        (key, body): (Option<&str>, Option<&Value>),
+    ) -> (u16, Value) {
         let url = format!("http://{}{path}", self.app().address);
-        let mut request = self.client.request(method.parse().unwrap(), url).bearer_auth(KEY);
+        let mut request = self.client.request(method.parse().unwrap(), url).bearer_auth(bearer);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }

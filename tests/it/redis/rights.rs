@@ -14,12 +14,14 @@ use belfry::store::redis::link::{Durability, Link, Need};
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
 use belfry_domain::caps::Fate;
 use belfry_domain::device::TokenFault;
+use belfry_domain::pause::Paused;
 use belfry_domain::{KeyKind, State, UnixMs, child_key};
 
 use super::calls::{Calls, settings};
 use super::server::{Options, PATIENCE, Server};
 use crate::contract::fixture::{acme, intent};
 use crate::contract::harness::{Harness, ManualClock};
+use crate::contract::pauses::pause_of;
 use crate::contract::recipients::{device, of, word};
 use crate::contract::suppressions::suppressed;
 use crate::peers::until::until;
@@ -54,6 +56,7 @@ async fn the_documented_permissions_are_enough() {
     h.store.release(h.store.hold(h.now()).await.unwrap()).await.unwrap();
     keeps_recipients(&h).await;
     keeps_suppressions(&h).await;
+    keeps_pauses(&h).await;
     keeps_caps(&h).await;
 }
 
@@ -63,6 +66,18 @@ async fn keeps_suppressions(h: &Harness) {
     assert_eq!(h.store.find(vec![entry.addressee(&acme())]).await, [Ok(vec![entry.clone()])]);
     assert_eq!(h.store.listed(&acme(), None, 10).await.unwrap().entries, std::slice::from_ref(&entry));
     h.store.lift(&acme(), entry.id(&acme())).await.unwrap();
+}
+
+async fn keeps_pauses(h: &Harness) {
+    let mut ends = pause_of(Paused::Class("marketing".into()));
+    ends.pause.until = Some(h.now());
+    for one in [&ends, &pause_of(Paused::All)] {
+        h.pause(one).await;
+    }
+    assert_eq!(h.store.drop_over(h.now()).await.unwrap(), [ends]);
+    assert_eq!(h.store.pauses().await.unwrap(), [pause_of(Paused::All)]);
+    h.store.waiting(None, 10, true).await.unwrap();
+    h.store.resume(pause_of(Paused::All).id()).await.unwrap();
 }
 
 /// By the server's clock, so that a place ends when it is said to have ended.

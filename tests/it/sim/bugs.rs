@@ -22,6 +22,8 @@ pub enum Bug {
     CountedIsGivenBack,
     /// Counts a call at its take, whenever it had its effect.
     CountedAtTake,
+    /// Takes a store that does not answer for one in which nothing is paused.
+    AwayIsUnpaused,
 }
 
 pub const ALL: [Bug; 8] = [

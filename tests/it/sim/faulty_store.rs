@@ -10,6 +10,7 @@ use belfry::ports::StoreError;
 use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
+use belfry::ports::pauses::{KeptPause, PauseId, PausePut, Pauses, WaitingPage};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::caps::Fate;
 use belfry_domain::delivery::State;
@@ -17,10 +18,11 @@ use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::bugs::Bug;
-use super::executor::WORLD;
+use super::executor::{NodeId, WORLD};
 use super::world::{Failover, LEASE, Phase, World};
 
 pub struct FaultyStore {
+    pub node: NodeId,
     pub inner: Arc<InlineStore>,
     pub world: World,
     pub bug: Option<Bug>,
@@ -228,6 +230,35 @@ impl Deliveries for FaultyStore {
 
     async fn probe(&self) -> Result<Vec<String>, StoreError> {
         self.over_the_line(self.inner.probe()).await
+    }
+}
+
+#[async_trait]
+impl Pauses for FaultyStore {
+    async fn pause(&self, new: &KeptPause) -> Result<PausePut, StoreError> {
+        self.over_the_line(self.inner.pause(new)).await
+    }
+
+    async fn resume(&self, id: PauseId) -> Result<Option<KeptPause>, StoreError> {
+        self.over_the_line(self.inner.resume(id)).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<KeptPause>, StoreError> {
+        let read = match self.over_the_line(self.inner.pauses()).await {
+            Err(_) if self.bug == Some(Bug::AwayIsUnpaused) => return Ok(Vec::new()),
+            read => read?,
+        };
+        let rules = read.iter().map(|one| one.pause.clone()).collect();
+        self.world.told().pauses_read.insert(self.node, rules);
+        Ok(read)
+    }
+
+    async fn drop_over(&self, now: UnixMs) -> Result<Vec<KeptPause>, StoreError> {
+        self.over_the_line(self.inner.drop_over(now)).await
+    }
+
+    async fn waiting(&self, after: Option<&str>, limit: u16, notifications: bool) -> Result<WaitingPage, StoreError> {
+        self.over_the_line(self.inner.waiting(after, limit, notifications)).await
     }
 }
 

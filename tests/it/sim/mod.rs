@@ -13,6 +13,7 @@ mod executor;
 mod faulty_store;
 mod guarantees;
 mod paced;
+mod paused;
 mod provider;
 mod quiet;
 mod render;

@@ -9,6 +9,7 @@ use belfry::ports::channel::{Call, Channel, Receipt};
 use belfry::ports::deliveries::Deliveries;
 use belfry::ports::message::Outgoing;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
+use belfry_domain::subject::Subject;
 use belfry_domain::timeline::ReceiptKind;
 use belfry_domain::{Outcome, Why, WhyCode};
 use futures::FutureExt;
@@ -78,6 +79,22 @@ impl ScriptedProvider {
         told.phase = Some(Phase::HadEffect);
     }
 
+    /// Nothing is called that the node has read to be paused, and nothing before it has read what is.
+    fn obeys_pauses(&self, out: &Outgoing) {
+        let load = self.store.load(vec![out.delivery]).now_or_never().expect("the inline store never waits");
+        let Some(it) = load.unwrap().into_iter().next() else { return };
+        let now = self.world.now();
+        let mut told = self.world.told();
+        let subject = Subject { tenant: &it.tenant, ..Subject::of_any(&it.class, it.channel, &it.lane.provider) };
+        let exempt = told.pause_exempt.contains(&it.class);
+        let broken = match told.pauses_read.get(&self.node) {
+            None => "called before anything was read of pauses",
+            Some(read) if read.iter().any(|pause| pause.holds(&subject, exempt, now)) => "called while paused",
+            Some(_) => return,
+        };
+        told.broken.push(format!("{broken}: {} of {}", it.id, it.class));
+    }
+
     async fn tell_receipts(&self, out: &Outgoing) {
         let Some(receipts) = &self.receipts else { return };
         for _ in 0..=self.world.sim.below(3) {
@@ -124,6 +141,7 @@ impl Channel for ScriptedProvider {
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {
         let sim = &self.world.sim;
+        self.obeys_pauses(out);
         {
             let mut told = self.world.told();
             told.calls += 1;

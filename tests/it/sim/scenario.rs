@@ -9,6 +9,7 @@ use belfry::engine::{Deps, Engine, Settings};
 use belfry::ports::channel::Receipt;
 use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::links::LinkPolicy;
+use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::admission::Rules;
@@ -98,7 +99,10 @@ impl Run {
 
     /// The same with rules of admission for some classes.
     pub fn ruled(plan: Plan, rules: BTreeMap<String, Rules>) -> Self {
-        Self { rules, ..Self::new(plan) }
+        let run = Self { rules, ..Self::new(plan) };
+        let exempt = run.rules.iter().filter(|(_, rules)| rules.pause_exempt);
+        run.world.told().pause_exempt = exempt.map(|(name, _)| name.clone()).collect();
+        run
     }
 
     /// To the end: callers served, everything settled. Returns whether it came to rest.
@@ -168,8 +172,9 @@ impl Run {
 
     fn boot(&self, node: NodeId) {
         self.world.sim.up(node);
+        self.world.told().pauses_read.remove(&node);
         let shell = self.world.node(node);
-        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
+        let line = FaultyStore { node, inner: self.store.clone(), world: self.world.clone(), bug: self.plan.bug };
         let (receipts, inbox) = mpsc::channel(64);
         let policy = self.policy(node, &receipts);
         drop(receipts);
@@ -177,10 +182,11 @@ impl Run {
         let deps = Deps {
             deliveries: line.clone(),
             paces: line.clone(),
-            caps: line,
+            caps: line.clone(),
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
             preferences: self.store.clone(),
+            pauses: Arc::new(Board::new(line)),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
@@ -278,7 +284,7 @@ impl CallerView {
     /// One request to one node; `None` where the node died under it or the store was away.
     async fn ask(&self, intent: &Intent) -> Option<NotificationId> {
         let node = 1 + usize::try_from(self.world.sim.below(self.nodes as u64)).unwrap();
-        let line = FaultyStore { inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
+        let line = FaultyStore { node, inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
         let door = Door {
             node,
             shell: self.world.node(node),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use belfry::facts::{Fact, FactSink};
 use belfry::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use belfry::ports::deliveries::Token;
+use belfry_domain::pause::Pause;
 use belfry_domain::{DeliveryId, NotificationId, UnixMs};
 
 use super::executor::{NodeId, Sim};
@@ -81,6 +82,10 @@ pub struct Told {
     /// When each began.
     pub called_at: Vec<Boot>,
     pub crashes: u64,
+    /// What each node has read of the pauses since it came up.
+    pub pauses_read: BTreeMap<NodeId, Vec<Pause>>,
+    /// Classes that only a forced pause holds.
+    pub pause_exempt: Vec<String>,
     pub failover: Failover,
 }
 

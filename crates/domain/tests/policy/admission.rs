@@ -283,9 +283,12 @@ fn what_is_paused_asks_again_at_the_end_or_once_it_has_lasted_twice_as_long() {
     for (ago, wait) in table {
         assert_eq!(asks(&[since(ago)]), Some(seconds(wait)));
     }
-    let ends = Pause { until: Some(NOW.plus(seconds(3_600))), ..since(0) };
-    assert_eq!(asks(std::slice::from_ref(&ends)), Some(seconds(3_600)));
-    assert_eq!(asks(&[since(60), ends, since(10)]), Some(seconds(3_600)));
+    let ends = |ago, left| Pause { until: Some(NOW.plus(seconds(left))), ..since(ago) };
+    assert_eq!(asks(&[ends(60, 59)]), Some(seconds(59)));
+    assert_eq!(asks(&[ends(0, 1)]), Some(seconds(1)));
+    // It may be lifted long before.
+    assert_eq!(asks(&[ends(60, 3_600)]), Some(seconds(60)));
+    assert_eq!(asks(&[since(10), ends(60, 3_600), since(20)]), Some(seconds(60)));
     assert_eq!(asks(&[]), None);
 }
 

@@ -111,6 +111,41 @@ local function drop_hold()
   return 1
 end
 
+-- Pauses, by id: until when and since when in 15 digits each, then what only Belfry reads. ARGV[2]: id; ARGV[3]: until;
+-- ARGV[4]: since; ARGV[5]: the rest; ARGV[6]: most of them. Answers whether it stood and since when, or nothing where
+-- there is no room.
+local function put_pause()
+  local pauses, since = root .. 'pauses', ARGV[4]
+  local before = call('HGET', pauses, ARGV[2])
+  if not before and call('HLEN', pauses) >= tonumber(ARGV[6]) then return '' end
+  local stood = before and string.sub(before, 1, 15) > since
+  if stood then since = string.sub(before, 16, 30) end
+  call('HSET', pauses, ARGV[2], ARGV[3] .. since .. ARGV[5])
+  return (stood and '1' or '0') .. since
+end
+
+local function drop_pause()
+  local value = call('HGET', root .. 'pauses', ARGV[2])
+  if value then call('HDEL', root .. 'pauses', ARGV[2]) end
+  return value
+end
+
+local function pauses()
+  return call('HVALS', root .. 'pauses')
+end
+
+-- Those that are over at ARGV[2], in 15 digits.
+local function drop_over()
+  local all, over = call('HGETALL', root .. 'pauses'), {}
+  for at = 1, #all, 2 do
+    if string.sub(all[at + 1], 1, 15) <= ARGV[2] then
+      call('HDEL', root .. 'pauses', all[at])
+      over[#over + 1] = all[at + 1]
+    end
+  end
+  return over
+end
+
 local verbs = {
   secret = secret,
   layout = layout,
@@ -127,5 +162,9 @@ local verbs = {
   put_hold = put_hold,
   hold = hold,
   drop_hold = drop_hold,
+  put_pause = put_pause,
+  drop_pause = drop_pause,
+  pauses = pauses,
+  drop_over = drop_over,
 }
 return { verbs[verb]() }

@@ -1,10 +1,12 @@
--- What is held, part of a lane by part, tenant by tenant in the order of their longest due, and within one
+-- What waits and is due by a moment, part of a lane by part, tenant by tenant in the order of their longest due, and within one
 -- in the order of the queue. ARGV[6]: most; ARGV[7..]: how far the reading has come: part, the tenant's
--- score, tenant, its queue's score, member. Answers deliveries and how far they go (nothing: all).
+-- score, tenant, its queue's score, member; ARGV[12]: that
+-- moment, or nothing for what is held. Answers deliveries and how far they go (nothing: all).
 local most, bytes = tonumber(ARGV[6]), 262144
 local part_from, ring_score, tenant_from, score_from, member_from = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local found, last = {}, false
-if not hold then return { seq, found, false } end
+local by = ARGV[12] ~= '' and ARGV[12] or hold
+if not by then return { seq, found, false } end
 
 local parts = {}
 for _, name in ipairs(call('HKEYS', root .. 'counts')) do
@@ -25,7 +27,7 @@ local function read(part, ring_at, tenant, score, member)
     local rank = call('ZRANK', queue, member)
     start = rank and rank + 1 or call('ZCOUNT', queue, '-inf', '(' .. score)
   end
-  local held = call('ZCOUNT', queue, '-inf', hold)
+  local held = call('ZCOUNT', queue, '-inf', by)
   while start < held do
     if #found >= most or bytes <= 0 then return false end
     local one = call('ZRANGE', queue, start, start, 'WITHSCORES')
@@ -48,7 +50,7 @@ local function read_part(part)
     local same = call('ZSCORE', ring, tenant_from) == ring_score
     start = same and call('ZRANK', ring, tenant_from) + 1 or call('ZCOUNT', ring, '-inf', '(' .. ring_score)
   end
-  local tenants = call('ZCOUNT', ring, '-inf', hold)
+  local tenants = call('ZCOUNT', ring, '-inf', by)
   while start < tenants do
     local one = call('ZRANGE', ring, start, start, 'WITHSCORES')
     if not read(part, one[2], one[1]) then return false end
