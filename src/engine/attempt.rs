@@ -81,7 +81,7 @@ pub(super) async fn run(
         let bounced = suppressions::bounced(&shared, &held.delivery, &event);
         let settled = shared.settle(held, event).await;
         if let (Some(entry), Settled::Done(_)) = (bounced, settled) {
-            shared.suppress(&suppressions::owner_of(&claim), &entry).await;
+            shared.suppress(&suppressions::owner_of(&claim), entry).await;
         }
     }
     drop((place, settling));

@@ -141,6 +141,7 @@ pub(crate) struct Shared {
     health: health::Health,
     services: services::Services,
     tokens: tokens::Tokens,
+    bounces: suppressions::Bounces,
     settler: settle::Settler,
     books: caps::Books,
     /// No new claims.
@@ -184,6 +185,7 @@ impl Engine {
             health: health::Health::default(),
             services: services::Services::default(),
             tokens: tokens::Tokens::default(),
+            bounces: suppressions::Bounces::default(),
             settler,
             books,
             draining: watch::channel(false).0,
@@ -237,6 +239,7 @@ impl Engine {
             self.shared.circuit_closed(&provider, service);
         }
         self.shared.tokens.begin_all_anew();
+        self.shared.bounces.begin_all_anew();
         self.shared.nudge.notify_one();
     }
 }
