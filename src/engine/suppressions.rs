@@ -98,10 +98,9 @@ pub(super) fn bounced(shared: &Shared, delivery: &Delivery, event: &Event) -> Op
             hear(false);
             return None;
         }
-        Outcome::Refused { .. }
-        | Outcome::NotAccepted { .. }
-        | Outcome::Throttled { .. }
-        | Outcome::Unknown { .. } => return None,
+        Outcome::Refused { .. } | Outcome::NotAccepted { .. } | Outcome::Throttled { .. } | Outcome::Unknown { .. } => {
+            return None;
+        }
     };
     let entry = Suppressed {
         channel: delivery.channel,

@@ -306,7 +306,9 @@ impl Why {
             WhyCode::ContentRefused => "the provider refused the content or the sender",
             WhyCode::PolicyRefused => "the provider refused it by policy",
             WhyCode::NoSuchRecipient => "the recipient does not exist at the provider",
-            WhyCode::RecipientRefused => "the mail server refused the recipient without saying that there is no such mailbox",
+            WhyCode::RecipientRefused => {
+                "the mail server refused the recipient without saying that there is no such mailbox"
+            }
             WhyCode::NotSupported => "the provider lacks something that the address needs",
             WhyCode::RenderFailed => "the message could not be made from its template and data",
             WhyCode::TooLarge => "the message is too large for the provider",

@@ -308,9 +308,10 @@ fn a_full_cap_suppresses_only_for_what_has_ended_and_never_what_may_have_arrived
     let open = NOW.plus(seconds(3_604));
     let table = [
         (Then::Defer, until, None, false, hold(until)),
-        (Then::Defer, until, Some(soon), false, hold(until)),
+        (Then::Defer, until, Some(soon), false, hold(soon)),
+        (Then::Defer, until, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Defer, until, None, true, hold(until)),
-        (Then::Defer, open, Some(soon), false, hold(NOW.plus(seconds(30)))),
+        (Then::Defer, open, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Suppress, until, None, false, gone()),
         (Then::Suppress, until, Some(soon), false, hold(soon)),
         (Then::Suppress, until, Some(late), false, hold(NOW.plus(seconds(30)))),

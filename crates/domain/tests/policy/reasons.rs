@@ -25,8 +25,8 @@ const DEEP: usize = 4;
 fn outcomes() -> Vec<Outcome> {
     use WhyCode::{
         BadToken, ContentRefused, CredentialRefused, CutAfter, NoSuchRecipient, NotSupported, Panicked, PolicyRefused,
-        RateLimited, RecipientRefused, SetupRefused, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge, TryLater, Unreachable,
-        Unrecognised,
+        RateLimited, RecipientRefused, SetupRefused, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge,
+        TryLater, Unreachable, Unrecognised,
     };
     let throttled = |scope, code| Outcome::Throttled { after: Duration::from_secs(5), scope, why: Why::new(code) };
     let mut all = vec![
