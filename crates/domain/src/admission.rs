@@ -120,6 +120,10 @@ pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Opti
     }
 }
 
+/// Whatever waits for a cap or for the end of quiet hours is looked at again after this at the latest: a reload may have
+/// raised the limit, or taken the quiet hours away.
+pub const LONGEST_UNSEEN: Duration = Duration::from_secs(5 * 60);
+
 /// What calls under way may still make room for is looked at again after this at the latest.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
 

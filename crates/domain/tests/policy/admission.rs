@@ -351,7 +351,7 @@ fn what_waits_for_room_names_the_cap_and_when_it_opens() {
     let capped = Event::Admitted(Verdict::Capped { until, cap: "receipts_per_order".into() });
     let next = step(&delivery, &class, capped.clone(), env(false)).unwrap().next;
     assert_eq!(next.state, State::Deferred { until, why: DeferWhy::Cap });
-    assert_eq!(next.reason(), "Waiting because as many as the limit \"receipts_per_order\" allows have been sent.");
+    assert_eq!(next.reason(), "Waiting because as many as the cap \"receipts_per_order\" allows are counted.");
     let stopped = step(&Delivery { stop: Some(cancel()), ..delivery }, &class, capped, env(false)).unwrap().next;
     assert_eq!(stopped.state, State::Cancelled);
 }
