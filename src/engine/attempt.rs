@@ -125,6 +125,7 @@ impl<'a> Work<'a> {
             // Had no turn before the end.
             return Some((held, Event::Released));
         }
+        let decided = self.shared.deps.clock.boot();
         if let Some(event) = self.not_now(&held.delivery, &seen) {
             return Some((held, event));
         }
@@ -162,13 +163,8 @@ impl<'a> Work<'a> {
         if self.records_first() {
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
         }
-        let now = self.shared.deps.clock.boot();
-        if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) || !Places::leave_time(&places, now) {
-            // Slept through the lease before anything was sent.
-            return Some((held, Event::Released));
-        }
-        if let Err(later) = paced.as_mut().map_or(Ok(()), |paced| paced.make(now)) {
-            return Some((held, self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace)));
+        if let Err(event) = self.begins(&held.delivery, (&seen, decided), &places, paced.as_mut()).await {
+            return Some((held, event));
         }
         let service = place.as_ref().map(|place| &place.service);
         places.iter_mut().for_each(Places::call_begins);
@@ -310,7 +306,7 @@ impl<'a> Work<'a> {
     ) -> Event {
         let clock = &self.shared.deps.clock;
         let started = clock.boot();
-        let call = Call::new(self.live.clone());
+        let call = Call::new(self.gate(&held.delivery));
         let mut cut_off = self.shared.cut_off.subscribe();
         let sending = AssertUnwindSafe(self.send(out, &call, places)).catch_unwind();
         let outcome = tokio::select! {

@@ -11,6 +11,7 @@ mod claimer;
 mod confirm;
 mod devices;
 mod health;
+mod last_look;
 mod ledger;
 mod look;
 mod pacer;
