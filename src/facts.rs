@@ -172,6 +172,11 @@ pub enum ProviderNews {
     TokenRefused { fault: TokenFault, stored: bool },
     /// Most tokens are refused: so many that were put aside of late for the like are live again.
     TokensSpared { tokens: usize },
+    /// A bounce suppresses nobody: most mailboxes are said not to exist, or its address has as many suppressions as
+    /// there may be.
+    BounceNotKept { why: NotKept },
+    /// Most mailboxes are said not to exist: so many suppressions that came of it of late are lifted.
+    BouncesLifted { suppressions: usize },
     /// Messages are refused for a setting that only an operator can mend.
     SetupWrong { why: WhyCode },
     /// It asked for a wait that is longer than any that is honoured.
@@ -211,6 +216,21 @@ pub enum PauseNews {
     RanOut,
 }
 
+/// Why a bounce adds no suppression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotKept {
+    Wave,
+    Full,
+}
+impl NotKept {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wave => "wave",
+            Self::Full => "full",
+        }
+    }
+}
 /// What a server runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {

@@ -89,7 +89,12 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
         ),
         "deferred" => {
             let until = entry.until.map(|until| format!(" until {}", moment(start, until))).unwrap_or_default();
-            format!("put off{until}: {}", deferred(&word(&entry.deferred_for)))
+            let times = entry.times.map(|times| format!(", {times} times in a row")).unwrap_or_default();
+            let why = match &entry.cap {
+                Some(cap) => format!("as many as the cap \"{cap}\" allows are counted"),
+                None => deferred(&word(&entry.deferred_for)).to_owned(),
+            };
+            format!("put off{until}{times}: {why}")
         }
         "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
         "looked_up" => "asked the provider: it has it not".into(),
@@ -147,7 +152,7 @@ fn deferred(word: &str) -> &str {
         "retry" => "to try again",
         "budget" => "the lane's retry budget is used up",
         "pace" => "the provider asked to slow down",
-        "cap" => "as many as a limit allows have been sent",
+        "cap" => "as many as a cap allows are counted",
         "quiet_hours" => "the recipient's quiet hours",
         "breaker" => "nothing goes through the provider or service at the moment",
         "unconfigured" => "no provider is configured for it",
@@ -207,6 +212,7 @@ Not sent to watch (apns): its token is quarantined since 2026-11-28T11:00:00.000
             {"at":"2026-11-29T12:00:00.012Z","what":"attempt","send":1,"attempt":1,"outcome":"unknown","why":"cut_after",
              "text":"the connection was cut","took_ms":1500},
             {"at":"2026-11-29T12:00:01Z","what":"deferred","until":"2026-11-29T12:01:05Z","deferred_for":"retry"},
+            {"at":"2026-11-29T12:01:05Z","what":"deferred","until":"2026-11-29T12:01:35Z","deferred_for":"cap","cap":"hourly","times":7},
             {"at":"2026-11-29T12:02:00Z","what":"lapsed","worker":"w1","fence":3,"may_have_sent":false},
             {"at":"2026-12-01T13:02:03Z","what":"attempt","send":2,"attempt":1,"outcome":"accepted","why":"ok","text":"it was accepted","took_ms":20},
             {"at":"2026-12-01T13:02:03Z","what":"ended","state":"accepted"},
@@ -222,6 +228,7 @@ email to a…@example.com  accepted  dlv_000000000000000000000002
        +5 ms  attempt 1 through main: our login was refused after 1 ms (not counted): 535 5.7.8 no
       +12 ms  attempt 1 through main: of unknown outcome after 1.5 s: the connection was cut
       +1.0 s  put off until 12:01:05.000 (+1m 5s): to try again
+      +1m 5s  put off until 12:01:35.000 (+1m 35s), 7 times in a row: as many as the cap \"hourly\" allows are counted
       +2m 0s  worker w1 did not come back: nothing was sent
       +2d 1h  attempt 1 of send 2 through main: accepted after 20 ms
       +2d 1h  ended: accepted

@@ -93,6 +93,8 @@ pub struct EntryView {
     pub may_have_sent: Option<bool>,
     pub until: Option<jiff::Timestamp>,
     pub deferred_for: Option<String>,
+    pub cap: Option<String>,
+    pub times: Option<u32>,
     pub found: Option<bool>,
     pub by: Option<String>,
     pub via: Option<String>,

@@ -21,8 +21,7 @@ impl Work<'_> {
         let policy = self.shared.policy();
         let rules = policy.rules_of(&delivery.class);
         // Most classes have none, and the inputs are not read for nothing.
-        let zone = rules.quiet_hours.as_ref().and(self.claim.inputs.as_deref());
-        let zone = zone.and_then(|inputs| self.shared.deps.render.time_zone(inputs));
+        let zone = rules.quiet_hours.as_ref().and_then(|_| self.time_zone());
         let paused = self.shared.paused();
         let known = Known {
             subject: Subject::of(delivery, &self.claim.notification, self.class),
@@ -33,5 +32,11 @@ impl Work<'_> {
             pauses: paused.rules(),
         };
         decide(delivery, self.claim.versions(), &known, self.shared.deps.clock.now())
+    }
+
+    /// The recipient's, by its name.
+    pub(super) fn time_zone(&self) -> Option<String> {
+        let inputs = self.claim.inputs.as_deref()?;
+        self.shared.deps.render.time_zone(inputs)
     }
 }

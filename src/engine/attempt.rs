@@ -82,7 +82,7 @@ pub(super) async fn run(
         let bounced = suppressions::bounced(&shared, &held.delivery, &event);
         let settled = shared.settle(held, event).await;
         if let (Some(entry), Settled::Done(_)) = (bounced, settled) {
-            shared.suppress(&suppressions::owner_of(&claim), &entry).await;
+            shared.suppress(&suppressions::owner_of(&claim), entry).await;
         }
     }
     drop((place, settling));
@@ -126,6 +126,7 @@ impl<'a> Work<'a> {
             // Had no turn before the end.
             return Some((held, Event::Released));
         }
+        let decided = self.shared.deps.clock.boot();
         if let Some(event) = self.not_now(&held.delivery, &seen) {
             return Some((held, event));
         }
@@ -163,12 +164,7 @@ impl<'a> Work<'a> {
         if self.records_first() {
             turn = self.shared.calls.enter(&held.delivery.lane, self.provider.concurrency).await;
         }
-        let now = self.shared.deps.clock.boot();
-        if !crate::ports::channel::LeaseGate::covers(self.live.as_ref()) || !Places::leave_time(&places, now) {
-            // Slept through the lease before anything was sent.
-            return Some((held, Event::Released));
-        }
-        if let Some(event) = self.not_yet(&held.delivery, paced.as_mut(), now) {
+        if let Err(event) = self.begins(&held.delivery, (&seen, decided), &places, paced.as_mut()).await {
             return Some((held, event));
         }
         let service = place.as_ref().map(|place| &place.service);
@@ -212,15 +208,6 @@ impl<'a> Work<'a> {
         }
         let alone = self.shared.tokens.left_alone(&delivery.lane.provider, &delivery.address_hash, boot);
         alone.map(|wait| self.shared.hold_for(wait, DeferWhy::Pace))
-    }
-
-    /// Whether it has to wait after all, though everything else is ready for the call.
-    fn not_yet(&self, delivery: &Delivery, paced: Option<&mut PacedCall>, now: Boot) -> Option<Event> {
-        if let Some(paused) = self.paused_meanwhile(delivery) {
-            return Some(paused);
-        }
-        let later = paced?.make(now).err()?;
-        Some(self.shared.hold_for(later.saturating_sub(now), DeferWhy::Pace))
     }
 
     /// Counts the call that is about to be made, or says why it has to wait. Only right before it: what is put off
@@ -320,7 +307,7 @@ impl<'a> Work<'a> {
     ) -> Event {
         let clock = &self.shared.deps.clock;
         let started = clock.boot();
-        let call = Call::new(self.live.clone());
+        let call = Call::new(self.gate(&held.delivery));
         let mut cut_off = self.shared.cut_off.subscribe();
         let sending = AssertUnwindSafe(self.send(out, &call, places)).catch_unwind();
         let outcome = tokio::select! {

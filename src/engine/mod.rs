@@ -11,6 +11,7 @@ mod claimer;
 mod confirm;
 mod devices;
 mod health;
+mod last_look;
 mod ledger;
 mod look;
 mod pacer;
@@ -145,6 +146,7 @@ pub(crate) struct Shared {
     health: health::Health,
     services: services::Services,
     tokens: tokens::Tokens,
+    bounces: suppressions::Bounces,
     settler: settle::Settler,
     books: caps::Books,
     /// No new claims.
@@ -188,6 +190,7 @@ impl Engine {
             health: health::Health::default(),
             services: services::Services::default(),
             tokens: tokens::Tokens::default(),
+            bounces: suppressions::Bounces::default(),
             settler,
             books,
             draining: watch::channel(false).0,
@@ -243,6 +246,7 @@ impl Engine {
             self.shared.circuit_closed(&provider, service);
         }
         self.shared.tokens.begin_all_anew();
+        self.shared.bounces.begin_all_anew();
         self.shared.nudge.notify_one();
     }
 }

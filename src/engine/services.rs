@@ -179,9 +179,10 @@ impl Work<'_> {
     /// Puts the message off, for `left` at least; twice as long each time in a row, and not all alike: each time
     /// costs a claim and a write, and one is enough to try a service out.
     fn behind(&self, delivery: &Delivery, left: Duration) -> Event {
-        let put_off = |it: &Happened| matches!(it, Happened::Deferred { why: DeferWhy::Breaker, .. });
-        let before = delivery.timeline.entries.iter().rev().take_while(|entry| put_off(&entry.happened)).count();
-        let before = u32::try_from(before).unwrap_or(u32::MAX).min(6);
+        let before = match delivery.timeline.entries.last().map(|entry| &entry.happened) {
+            Some(Happened::Deferred { why: DeferWhy::Breaker, times, .. }) => (*times).min(6),
+            _ => 0,
+        };
         let wait = SHORTEST_WAIT.saturating_mul(1 << before).min(LONGEST_WAIT).max(left);
         let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let spread = Duration::from_millis(self.shared.deps.dice.roll() % millis / 2);

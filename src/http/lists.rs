@@ -105,7 +105,7 @@ pub async fn search(
 pub(super) fn asked(api: &Api, owner: Owner, object: &Object<'_, '_>, problems: &mut Problems) -> Query {
     let mut word = |name: &str, most: usize| object.text(name, line(most), problems);
     let (reference, class, group) = (word("reference", 255), word("class", 64), word("group", 255));
-    let address = word("address", 4096).map(|address| address::hash(api.deps.intake.secret(), &address));
+    let address = word("address", 4096).map(|address| address::hash_by_form(api.deps.intake.secret(), &address));
     let named = word("recipient", 255)
         .map(|name| NamedRecipient { hash: address::recipient_hash(api.deps.intake.secret(), &owner, &name), name });
     let (state, channel, after) = (word("state", 32), word("channel", 32), word("cursor", 64));

@@ -108,7 +108,7 @@ pub struct SuppressionPage {
 #[schema(as = SuppressionsFound)]
 pub struct SuppressionsOf {
     /// Oldest first; empty where nothing is held back.
-    #[schema(max_items = 32)]
+    #[schema(max_items = 40)]
     pub data: Vec<SuppressionView>,
 }
 

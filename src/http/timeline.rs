@@ -54,6 +54,14 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub deferred_for: Option<&'static str>,
+    /// By its configured name: the one that is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cap: Option<String>,
+    /// Put off so many times in a row for the same reason: first at `at`, and at last until `until`. Absent: once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub times: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub found: Option<bool>,
@@ -109,10 +117,12 @@ impl EntryView {
                 text: Some(why.answer.clone().unwrap_or_else(|| why.words())),
                 ..base
             },
-            Happened::Deferred { until, why } => Self {
+            Happened::Deferred { until, why, cap, times } => Self {
                 what: "deferred",
                 until: Some(rfc3339(*until)),
                 deferred_for: Some(DeferWhy::name(*why)),
+                cap: cap.clone(),
+                times: (*times > 1).then_some(*times),
                 ..base
             },
             Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },

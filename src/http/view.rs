@@ -1,6 +1,6 @@
 //! Records as the API shows them.
 
-use belfry_domain::delivery::StateName;
+use belfry_domain::delivery::{State, StateName};
 use belfry_domain::device::{LeftOut, LeftOutWhy};
 use belfry_domain::notification::Record;
 use belfry_domain::{ChannelKind, Delivery, Notification, UnixMs};
@@ -146,7 +146,7 @@ pub struct DeliveryView {
     /// Calls within the current send.
     pub attempts: u32,
     pub provider: String,
-    /// When it is tried next, while it waits.
+    /// When it is tried next, while it waits: as long as the configuration says the same, of a cap or quiet hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub due_at: Option<String>,
@@ -308,6 +308,14 @@ impl DeliveryDeviceView {
     }
 }
 
+/// What waits for a cap or for the end of quiet hours is looked at more often than that.
+fn due_at(it: &Delivery) -> Option<UnixMs> {
+    match it.state {
+        State::Deferred { until, .. } => Some(until),
+        _ => it.state.waiting().then_some(it.due_at),
+    }
+}
+
 impl DeliveryView {
     /// As [`NotificationView::new`].
     #[must_use]
@@ -331,7 +339,7 @@ impl DeliveryView {
             send: it.send,
             attempts: it.attempts,
             provider: it.lane.provider.clone(),
-            due_at: it.state.waiting().then(|| rfc3339(it.due_at)),
+            due_at: due_at(it).map(rfc3339),
             expires_at: rfc3339(it.expires_at),
             ended_at: it.ended_at.map(rfc3339),
             provider_ref: it.provider_ref.clone(),

@@ -83,22 +83,30 @@ pub fn webhook(text: &str) -> Result<Address, &'static str> {
     }
 }
 
-/// The form in which two spellings of one address are equal.
+/// The form in which two spellings of one address are equal. All but mail is compared as it is written: what stands
+/// around an `@` in a webhook's path is as much part of it as the rest.
 #[must_use]
-pub fn normal(address: &str) -> String {
+pub fn normal(channel: ChannelKind, address: &str) -> String {
     match address.rsplit_once('@') {
-        Some((local, domain)) => {
+        Some((local, domain)) if channel == ChannelKind::Email => {
             let domain = idna::domain_to_ascii(domain).unwrap_or_else(|_| domain.to_lowercase());
             format!("{}@{domain}", local.to_lowercase())
         }
-        None => address.to_owned(),
+        _ => address.to_owned(),
     }
 }
 
 /// Keyed, so that nobody who reads the store can try out addresses.
 #[must_use]
-pub fn hash(secret: &Secret, address: &str) -> String {
-    hex(&secret.hash(&[b"address", normal(address).as_bytes()])[..16])
+pub fn hash(secret: &Secret, channel: ChannelKind, address: &str) -> String {
+    hex(&secret.hash(&[b"address", normal(channel, address).as_bytes()])[..16])
+}
+
+/// Of an address that came without its channel: mail where it can be an email address.
+#[must_use]
+pub fn hash_by_form(secret: &Secret, address: &str) -> String {
+    let channel = if email(address).is_ok() { ChannelKind::Email } else { ChannelKind::Chat };
+    hash(secret, channel, address)
 }
 
 /// What the notifications of one owner to one recipient are found by. Keyed, for a name may be an address.
@@ -217,9 +225,25 @@ mod tests {
     #[test]
     fn spellings_of_one_address_are_one() {
         let secret = Secret::new(&[1; 32]);
-        assert_eq!(hash(&secret, "Ann@EXÄMPLE.test"), hash(&secret, "ann@xn--exmple-cua.test"));
-        assert_ne!(hash(&secret, "ann@example.com"), hash(&secret, "bob@example.com"));
-        assert_ne!(hash(&secret, "a@b.c"), hash(&Secret::new(&[2; 32]), "a@b.c"));
+        let mail = |address| hash(&secret, ChannelKind::Email, address);
+        assert_eq!(mail("Ann@EXÄMPLE.test"), mail("ann@xn--exmple-cua.test"));
+        assert_ne!(mail("ann@example.com"), mail("bob@example.com"));
+        assert_ne!(mail("a@b.c"), hash(&Secret::new(&[2; 32]), ChannelKind::Email, "a@b.c"));
+        assert_eq!(mail("Ann@example.com"), hash_by_form(&secret, "ann@EXAMPLE.com"));
+    }
+
+    /// Two webhooks whose secrets differ in upper and lower case are two.
+    #[test]
+    fn only_spellings_of_mail_addresses_are_folded() {
+        let secret = Secret::new(&[1; 32]);
+        for (channel, one, other) in [
+            (ChannelKind::Webhook, "https://hooks.example.com/T@Kx", "https://hooks.example.com/t@kx"),
+            (ChannelKind::Chat, "Ann@Team", "ann@team"),
+        ] {
+            assert_ne!(hash(&secret, channel, one), hash(&secret, channel, other));
+            assert_eq!(normal(channel, one), one);
+        }
+        assert_ne!(hash_by_form(&secret, "https://x.test/A@B"), hash_by_form(&secret, "https://x.test/a@b"));
     }
 
     #[test]

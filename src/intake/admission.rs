@@ -89,7 +89,8 @@ fn unwanted(
         time_zone: None,
         pauses: &[],
     };
-    let why = known.blocked(now)?;
+    // What is over by the time that it is due holds nothing back.
+    let why = known.blocked(delivery.due_at.max(now))?;
     let env = Env { now, jitter: 0, receipts: false, guard: RepeatGuard::None };
     let ended = step(delivery, class, Event::Admitted(Verdict::Suppress(why)), env).ok()?;
     Some((ended.next, ended.facts))

@@ -91,7 +91,7 @@ impl Registrar {
 
     fn new_device(&self, id: &str, device: inputs::Device) -> NewDevice {
         let inputs::Device { kind, token, app, environment, id: _ } = device;
-        let hash = address::hash(&self.secret, &token.0);
+        let hash = address::hash(&self.secret, kind, &token.0);
         let mask = address::mask(kind, &token);
         NewDevice { id: id.to_owned(), kind, app, environment, token: Token { token, hash, mask } }
     }

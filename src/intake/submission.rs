@@ -265,7 +265,7 @@ impl Draft<'_, '_> {
         let mut seen = HashSet::new();
         let mut kept = Vec::with_capacity(slots.len());
         for slot in slots {
-            if seen.insert((slot.channel, address::normal(&slot.address.0))) {
+            if seen.insert((slot.channel, address::normal(slot.channel, &slot.address.0))) {
                 kept.push(slot);
             } else if !slot.name.starts_with(STORED) {
                 self.problems.add(place(&slot), "is the same address as another of this notification");

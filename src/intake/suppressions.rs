@@ -73,7 +73,7 @@ impl Blocklist {
         read_new(node, &(self.policy)(), self.clock.now())
     }
 
-    /// Keeps an entry; `by`: who says so. `None`: there are [`MOST_OF_ONE`] others about the address.
+    /// Keeps an entry; `by`: who says so. `None`: there is no room beside the others about the address.
     ///
     /// # Errors
     /// [`StoreError`]: the same call again finishes it. So for every verb here.
@@ -86,7 +86,7 @@ impl Blocklist {
         let NewSuppression { whom, kind, category, until, note } = new;
         let entry = Suppressed {
             channel: whom.channel,
-            address_hash: address::hash(&self.secret, &whom.address.0),
+            address_hash: address::hash(&self.secret, whom.channel, &whom.address.0),
             address_mask: address::mask(whom.channel, &whom.address),
             kind,
             category,
@@ -114,7 +114,7 @@ impl Blocklist {
     /// # Errors
     /// As [`Self::put`].
     pub async fn about(&self, owner: &Owner, whom: &Whom) -> Result<Vec<Suppressed>, StoreError> {
-        let address_hash = address::hash(&self.secret, &whom.address.0);
+        let address_hash = address::hash(&self.secret, whom.channel, &whom.address.0);
         let whom = Addressee { owner: owner.clone(), channel: whom.channel, address_hash };
         let mut found = self.found(whom).await?;
         let now = self.clock.now();
@@ -139,7 +139,10 @@ impl Blocklist {
 /// Why there is no room for one more.
 #[must_use]
 pub fn too_many() -> String {
-    format!("There are {MOST_OF_ONE} suppressions of this address already. Remove some, or suppress all categories.")
+    format!(
+        "There are {MOST_OF_ONE} suppressions of this address already, none of them over. Remove some, or suppress all \
+         categories."
+    )
 }
 
 /// Reads whom something is asked about.

@@ -13,12 +13,13 @@ use belfry_domain::{DeliveryId, Outcome, Why};
 use super::certificate::CertificateEnd;
 use super::message::{Address, Outgoing};
 
-/// Whether the claim still covers a call: asked on the worker's own clock, never over the network.
+/// Whether a call may still be made: its claim covers it, it has not expired, and no quiet hours have begun. Asked on
+/// the worker's own clock, never over the network.
 pub trait LeaseGate: Send + Sync {
     fn covers(&self) -> bool;
 }
 
-/// The claim no longer covers the call; nothing irrevocable may be done.
+/// The call may not be made any more; nothing irrevocable may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseLost;
 
@@ -37,10 +38,11 @@ impl Call {
 
     /// To be called right before the first byte that could have an effect (the request, the final
     /// dot). On `Err` the channel stops and answers `NotAccepted` with [`WhyCode::LeaseLost`]
-    /// (`belfry_domain::WhyCode`): a worker that slept through its lease sends nothing.
+    /// (`belfry_domain::WhyCode`): a worker that slept through its lease sends nothing, nor does one whose message
+    /// expired while it waited for a connection.
     ///
     /// # Errors
-    /// [`LeaseLost`] once the claim has run out.
+    /// [`LeaseLost`] once the call may not be made any more.
     pub fn commit(&self) -> Result<(), LeaseLost> {
         if !self.gate.covers() {
             return Err(LeaseLost);

@@ -13,8 +13,16 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use super::deliveries::Owner;
 
-/// Most entries about one address.
+/// Most entries about one address,
 pub const MOST_OF_ONE: usize = 32;
+/// and so many more of those without a category: whatever is said of categories, a bounce or a complaint has room.
+pub const RESERVED: usize = 8;
+
+/// How many entries there may be about an address before one of a `category`, or of none, has no room beside them.
+#[must_use]
+pub const fn room(category: Option<&String>) -> usize {
+    if category.is_some() { MOST_OF_ONE } else { MOST_OF_ONE + RESERVED }
+}
 /// Most entries in one page.
 pub const MOST_LISTED: u16 = 500;
 
@@ -136,7 +144,7 @@ impl FromStr for SuppressionId {
 pub enum Put {
     /// It is kept like this.
     Kept(Box<Suppressed>),
-    /// There are [`MOST_OF_ONE`] others about the address already.
+    /// There are as many others about the address as there is [`room`] for, and none of them is over.
     TooMany,
 }
 
@@ -154,7 +162,8 @@ pub type Found = Result<Vec<Suppressed>, StoreError>;
 #[async_trait]
 pub trait Suppressions: Send + Sync + 'static {
     /// Keeps an entry, in place of one with the same id. As long as that is not over by the new one's `since`, its own
-    /// `since` stays. Durable before it returns; the same call again changes nothing.
+    /// `since` stays. Where there is no [`room`] for one more, those of the address go that are over by then. Durable before
+    /// it returns; the same call again changes nothing.
     async fn put(&self, owner: &Owner, entry: &Suppressed) -> Result<Put, StoreError>;
 
     /// Removes an entry, if this owner has one under the id. Durable before it returns.

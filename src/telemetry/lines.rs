@@ -12,7 +12,7 @@ use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs, Why};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
-use crate::facts::{Fact, PauseNews, PauseOf, ProviderNews, Start};
+use crate::facts::{Fact, NotKept, PauseNews, PauseOf, ProviderNews, Start};
 use crate::ports::certificate::{CertificateEnd, Left};
 use crate::ports::store_news::StoreNews;
 
@@ -109,6 +109,18 @@ fn provider_news(provider: &str, news: ProviderNews) {
         ProviderNews::TokensSpared { tokens } => {
             warn!(target: ENGINE, fact = "tokens_spared", provider, tokens,
                 "most tokens are refused, so that it is not the tokens: those put aside of late are live again");
+        }
+        ProviderNews::BounceNotKept { why: NotKept::Wave } => {
+            warn!(target: ENGINE, fact = "bounce_not_kept", provider, why = "wave",
+                "most mailboxes are said not to exist, so that it may be the server: nobody is suppressed for it");
+        }
+        ProviderNews::BounceNotKept { why: NotKept::Full } => {
+            warn!(target: ENGINE, fact = "bounce_not_kept", provider, why = "full",
+                "an address that bounced has as many suppressions as there may be: it is not suppressed for it");
+        }
+        ProviderNews::BouncesLifted { suppressions } => {
+            warn!(target: ENGINE, fact = "bounces_lifted", provider, suppressions,
+                "most mailboxes are said not to exist: suppressions that came of it of late are lifted");
         }
         ProviderNews::SetupWrong { why } => {
             error!(target: ENGINE, fact = "setup_wrong", provider, %why, "messages are refused because {}",

@@ -77,6 +77,8 @@ families! {
     plain service_circuits: Family<Set<2>, Gauge> = Family::default(), "service_circuits_open", "Open circuits of services behind a provider";
     plain tokens_refused: Count<2> = Family::default(), "tokens_refused", "Device tokens that providers called dead or wrong";
     plain tokens_spared: Count<1> = Family::default(), "tokens_spared", "Tokens that are live again because most were refused at once";
+    plain bounces_not_kept: Count<2> = Family::default(), "bounces_not_kept", "Bounces that added no suppression";
+    plain bounces_lifted: Count<1> = Family::default(), "bounces_lifted", "Suppressions lifted because most mailboxes were said not to exist";
     plain setup_wrong: Count<2> = Family::default(), "setup_refusals", "Messages refused for a setting that only an operator can mend";
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
@@ -265,6 +267,12 @@ impl Metrics {
             }
             ProviderNews::TokensSpared { tokens } => {
                 all.tokens_spared.get_or_create(&[provider]).inc_by(tokens as u64);
+            }
+            ProviderNews::BounceNotKept { why } => {
+                all.bounces_not_kept.get_or_create(&[provider, ("why", why.name().into())]).inc();
+            }
+            ProviderNews::BouncesLifted { suppressions } => {
+                all.bounces_lifted.get_or_create(&[provider]).inc_by(suppressions as u64);
             }
             ProviderNews::SetupWrong { why } => {
                 all.setup_wrong.get_or_create(&[provider, ("why", why.name().into())]).inc();

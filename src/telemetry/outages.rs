@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use belfry_domain::WhyCode;
 
-use crate::facts::{Fact, ProviderNews};
+use crate::facts::{Fact, NotKept, ProviderNews};
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 use crate::ports::reminders::Reminders;
@@ -19,6 +19,7 @@ struct Told {
     reasons: Reminders<StoreError>,
     setups: Reminders<(String, WhyCode)>,
     waits: Reminders<String>,
+    bounces: Reminders<(String, NotKept)>,
     /// A failure was told of, and not yet that it is over.
     open: bool,
 }
@@ -41,6 +42,9 @@ impl Outages {
             // Of every message of an app whose key is missing at the provider.
             Fact::Provider { provider, news: ProviderNews::SetupWrong { why } } => {
                 told.setups.is_news((provider.clone(), *why), self.clock.boot())
+            }
+            Fact::Provider { provider, news: ProviderNews::BounceNotKept { why } } => {
+                told.bounces.is_news((provider.clone(), *why), self.clock.boot())
             }
             Fact::Provider { provider, news: ProviderNews::WaitCut { .. } } => {
                 told.waits.is_news(provider.clone(), self.clock.boot())
@@ -82,6 +86,7 @@ pub(super) mod tests {
         for news in [
             ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused },
             ProviderNews::WaitCut { asked: Duration::from_secs(1) },
+            ProviderNews::BounceNotKept { why: NotKept::Wave },
         ] {
             assert!(tells("main", news) && !tells("main", news) && tells("other", news));
         }

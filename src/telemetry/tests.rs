@@ -13,7 +13,7 @@ use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority, Uni
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::facts::ProviderNews;
+use crate::facts::{NotKept, ProviderNews};
 use crate::ports::StoreError;
 use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
@@ -49,11 +49,13 @@ fn service(n: u64) -> Option<Service> {
 }
 
 fn news(a: u64, b: u64) -> ProviderNews {
-    match a % 5 {
+    match a % 7 {
         0 => ProviderNews::TokenRefused { fault: pick(TokenFault::ALL, b), stored: b.is_multiple_of(2) },
         1 => ProviderNews::TokensSpared { tokens: 3 },
         2 => ProviderNews::SetupWrong { why: pick(WhyCode::ALL, b) },
-        3 => ProviderNews::Certificate(CertificateEnd::seen(UnixMs(2_000_000_000_000), UnixMs(0))),
+        3 => ProviderNews::BounceNotKept { why: pick(&[NotKept::Wave, NotKept::Full], b) },
+        4 => ProviderNews::BouncesLifted { suppressions: 2 },
+        5 => ProviderNews::Certificate(CertificateEnd::seen(UnixMs(2_000_000_000_000), UnixMs(0))),
         _ => ProviderNews::WaitCut { asked: Duration::from_secs(b % 1_000_000) },
     }
 }
@@ -141,6 +143,8 @@ fn what_is_heard_of_providers_is_counted() {
     for news in [
         ProviderNews::TokenRefused { fault: TokenFault::BadToken, stored: true },
         ProviderNews::TokensSpared { tokens: 3 },
+        ProviderNews::BounceNotKept { why: NotKept::Full },
+        ProviderNews::BouncesLifted { suppressions: 4 },
         ProviderNews::SetupWrong { why: WhyCode::ThirdPartyRefused },
         ProviderNews::WaitCut { asked: Duration::MAX },
         ProviderNews::Certificate(CertificateEnd::seen(UnixMs(2_000_000_000_999), UnixMs(0))),
@@ -151,6 +155,8 @@ fn what_is_heard_of_providers_is_counted() {
     for (name, expected) in [
         ("belfry_tokens_refused_total{provider=\"main\",fault=\"bad_token\"}", "1"),
         ("belfry_tokens_spared_total{provider=\"main\"}", "3"),
+        ("belfry_bounces_not_kept_total{provider=\"main\",why=\"full\"}", "1"),
+        ("belfry_bounces_lifted_total{provider=\"main\"}", "4"),
         ("belfry_setup_refusals_total{provider=\"main\",why=\"third_party_refused\"}", "1"),
         ("belfry_waits_cut_total{provider=\"main\"}", "1"),
         ("belfry_certificate_end_timestamp_seconds{provider=\"main\"}", "2000000000"),
@@ -345,9 +351,9 @@ fn every_fact_is_one_line_that_names_it() {
     let recorder = recorder();
     // Outages are told of once for each reason, which has tests of its own.
     let reminded = |fact: &Fact| {
-        let news =
-            matches!(fact, Fact::Provider { news: ProviderNews::SetupWrong { .. } | ProviderNews::WaitCut { .. }, .. });
-        news || matches!(fact, Fact::StoreUnavailable { .. })
+        let Fact::Provider { news, .. } = fact else { return matches!(fact, Fact::StoreUnavailable { .. }) };
+        use ProviderNews::{BounceNotKept, SetupWrong, WaitCut};
+        matches!(news, SetupWrong { .. } | WaitCut { .. } | BounceNotKept { .. })
     };
     let all: Vec<Fact> = (0..500).map(random_fact).filter(|fact| !reminded(fact)).collect();
     let written = lines(|| all.iter().for_each(|fact| recorder.record(fact)));

@@ -120,25 +120,28 @@ pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Opti
     }
 }
 
+/// Whatever waits for a cap or for the end of quiet hours is looked at again after this at the latest: a reload may have
+/// raised the limit, or taken the quiet hours away.
+pub const LONGEST_UNSEEN: Duration = Duration::from_secs(5 * 60);
+
 /// What calls under way may still make room for is looked at again after this at the latest.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// What a full cap means for a delivery. All moments by one clock.
 ///
 /// Nothing is suppressed because of calls that may still come to nothing. Nor is a delivery whose earlier
 /// call may have arrived, and counts for that: it waits for room, so that it is cleared up or visibly expires.
-/// And nothing waits for the moment by which a call has ended at the latest: most end long before.
+/// And nothing waits past the end of calls that may give back the room it waits for: who comes later would
+/// be first to find it.
 #[must_use]
 pub fn refused(delivery: &Delivery, cap: &Cap, full: Full, now: UnixMs) -> Verdict {
     let hold = |until| Verdict::Capped { until, cap: cap.name.clone() };
     let again = now.plus(LOOK_AGAIN.min(cap.window));
     match (cap.then, full.open_until) {
-        (Then::Suppress, Some(open_until)) => hold(open_until.min(again)),
+        (Then::Defer | Then::Suppress, Some(open_until)) => hold(full.until.min(open_until).min(again)),
         (Then::Suppress, None) if !delivery.this_send_may_have_arrived() => {
             Verdict::Suppress(Why::said(WhyCode::CapReached, &cap.name))
         }
-        // What has ended leaves the window before the whole of it has passed.
-        (Then::Defer | Then::Suppress, _) if full.until > now.plus(cap.window) => hold(full.until.min(again)),
-        (Then::Defer | Then::Suppress, _) => hold(full.until),
+        (Then::Defer | Then::Suppress, None) => hold(full.until),
     }
 }

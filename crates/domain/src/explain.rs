@@ -20,6 +20,9 @@ impl Delivery {
             State::Delivered => self.delivered(),
             State::Bounced => self.bounced(),
             State::Failed => self.failed(),
+            State::Expired if self.capped().is_some() => {
+                format!("Expired before there was room for it: {}.", self.last_words(""))
+            }
             State::Expired if self.maybe_sent || self.attempts > 0 => "Expired before it could be tried again.".into(),
             State::Expired => "Expired before it could be sent.".into(),
             State::Suppressed => format!("Suppressed: {}.", self.last_words("nothing may go there")),
@@ -144,10 +147,10 @@ impl Delivery {
             }
             DeferWhy::Breaker => "Waiting because the provider is out of order or refuses our login.".into(),
             DeferWhy::Cap => match &self.last {
-                Some(why) if why.code == WhyCode::CapReached => {
-                    format!("Waiting because as many as {} allows have been sent.", why.limit())
+                Some(why) if self.capped().is_some() => {
+                    format!("Waiting because as many as {} allows are counted.", why.cap())
                 }
-                _ => "Waiting because as many as a limit allows have been sent.".into(),
+                _ => "Waiting because as many as a cap allows are counted.".into(),
             },
             DeferWhy::QuietHours => "Waiting for the end of the recipient's quiet hours.".into(),
             DeferWhy::Paused => "Waiting because messages like this are paused here.".into(),
@@ -244,6 +247,11 @@ impl Delivery {
         })
     }
 
+    /// The cap that it was last held back by, where nothing came after.
+    pub(crate) fn capped(&self) -> Option<&str> {
+        self.last.as_ref().filter(|why| why.code == WhyCode::CapReached)?.answer.as_deref()
+    }
+
     fn last_is(&self, codes: &[WhyCode]) -> bool {
         self.last.as_ref().is_some_and(|why| codes.contains(&why.code))
     }
@@ -258,6 +266,7 @@ impl Delivery {
             WhyCode::ContentRefused,
             WhyCode::PolicyRefused,
             WhyCode::NoSuchRecipient,
+            WhyCode::RecipientRefused,
             WhyCode::NotSupported,
             WhyCode::TooLarge,
             WhyCode::BadToken,
@@ -309,8 +318,8 @@ fn without_stop(text: &str) -> &str {
 
 impl Why {
     /// By its name.
-    fn limit(&self) -> String {
-        self.answer.as_ref().map_or_else(|| "the limit".into(), |cap| format!("the limit \"{cap}\""))
+    fn cap(&self) -> String {
+        self.answer.as_ref().map_or_else(|| "the cap".into(), |cap| format!("the cap \"{cap}\""))
     }
 
     /// A clause that fits after "because".
@@ -321,6 +330,9 @@ impl Why {
             WhyCode::ContentRefused => "the provider refused the content or the sender",
             WhyCode::PolicyRefused => "the provider refused it by policy",
             WhyCode::NoSuchRecipient => "the recipient does not exist at the provider",
+            WhyCode::RecipientRefused => {
+                "the mail server refused the recipient without saying that there is no such mailbox"
+            }
             WhyCode::NotSupported => "the provider lacks something that the address needs",
             WhyCode::RenderFailed => "the message could not be made from its template and data",
             WhyCode::TooLarge => "the message is too large for the provider",
@@ -359,7 +371,7 @@ impl Why {
             WhyCode::Complained => "the recipient complained of an earlier message",
             WhyCode::Unsubscribed => "the recipient unsubscribed from messages like this",
             WhyCode::TurnedOff => "the recipient turned off messages like this on this channel",
-            WhyCode::CapReached => return format!("as many as {} allows had been sent", self.limit()),
+            WhyCode::CapReached => return format!("as many as {} allows were counted", self.cap()),
         }
         .into()
     }

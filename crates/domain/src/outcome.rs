@@ -19,6 +19,8 @@ named_enum!(
         PolicyRefused = "policy_refused",
         /// The mailbox, token or number does not exist (any more).
         NoSuchRecipient = "no_such_recipient",
+        /// Refused for good: the recipient, without the word that there is no such mailbox.
+        RecipientRefused = "recipient_refused",
         /// The address needs something that the other side does not offer (SMTPUTF8).
         NotSupported = "not_supported",
         /// A content part could not be rendered.

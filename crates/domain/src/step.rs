@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::action::{Action, Asked};
-use crate::admission::Verdict;
+use crate::admission::{LONGEST_UNSEEN, Verdict};
 use crate::class::Class;
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::device::Undeliverable;
@@ -211,8 +211,21 @@ impl Draft<'_> {
         let until = until.min(self.next.expires_at).max(self.env.now);
         self.next.spent = false;
         self.next.state = State::Deferred { until, why };
-        self.next.due_at = until;
-        self.next.timeline.push(self.env.now, Happened::Deferred { until, why });
+        self.next.due_at = match why {
+            DeferWhy::Cap | DeferWhy::QuietHours => until.min(self.env.now.plus(LONGEST_UNSEEN)),
+            DeferWhy::Retry
+            | DeferWhy::Budget
+            | DeferWhy::Pace
+            | DeferWhy::Breaker
+            | DeferWhy::Unconfigured
+            | DeferWhy::Paused => until,
+        };
+        let mut cap = self.next.capped().map(str::to_owned);
+        if why != DeferWhy::Cap && cap.take().is_some() {
+            // It is not what it waits for any more.
+            self.next.last = None;
+        }
+        self.next.timeline.put_off(self.env.now, until, why, cap);
     }
 
     /// Deferred, unless somebody asked meanwhile that it end: that must not wait for another claim.

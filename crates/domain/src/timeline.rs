@@ -83,9 +83,15 @@ pub enum Happened {
         outcome: OutcomeKind,
         why: Why,
     },
+    /// Put off, `times` in a row for the same reason: first then, and at last until `until`.
     Deferred {
         until: UnixMs,
         why: DeferWhy,
+        /// Which is full.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cap: Option<String>,
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        times: u32,
     },
     LookedUp {
         found: bool,
@@ -136,16 +142,59 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+const fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_once(count: &u32) -> bool {
+    *count == 1
+}
+
+impl Happened {
+    /// Whether it says that somebody may have got a message, or what a person or the provider said of it.
+    const fn is_evidence(&self) -> bool {
+        match self {
+            Self::Attempt { outcome, .. } | Self::StaleReport { outcome, .. } => {
+                matches!(outcome, OutcomeKind::Accepted | OutcomeKind::Unknown)
+            }
+            Self::Lapsed { may_have_sent, .. } => *may_have_sent,
+            Self::LookedUp { found } => *found,
+            Self::Receipt { .. } | Self::SentAgain { .. } | Self::Redriven { .. } | Self::Resolved { .. } => true,
+            Self::Received { .. }
+            | Self::Deferred { .. }
+            | Self::Readdressed
+            | Self::StopAsked { .. }
+            | Self::Ended { .. } => false,
+        }
+    }
+}
+
 impl Timeline {
     pub const LIMIT: usize = 64;
     const HEAD: usize = 16;
 
+    /// Where it is full the oldest of the middle falls out that nobody has to know of: not what may have reached
+    /// somebody, as long as there is anything else.
     pub fn push(&mut self, at: UnixMs, happened: Happened) {
         if self.entries.len() >= Self::LIMIT {
-            self.entries.remove(Self::HEAD);
+            let of = |from: usize| self.entries[from..].iter().position(|it| !it.happened.is_evidence());
+            let falls_out = of(Self::HEAD).map(|at| Self::HEAD + at).or_else(|| of(1).map(|at| 1 + at));
+            self.entries.remove(falls_out.unwrap_or(Self::HEAD));
             self.left_out += 1;
         }
         self.entries.push(Entry { at, happened });
+    }
+
+    /// Put off until then. In a row and for the same reason it is one entry: what waits for long is looked at often,
+    /// and would push out what happened before.
+    pub fn put_off(&mut self, at: UnixMs, until: UnixMs, why: DeferWhy, cap: Option<String>) {
+        match self.entries.last_mut().map(|entry| &mut entry.happened) {
+            Some(Happened::Deferred { until: last, why: same, cap: of, times }) if *same == why && *of == cap => {
+                (*last, *times) = (until, times.saturating_add(1));
+            }
+            _ => self.push(at, Happened::Deferred { until, why, cap, times: 1 }),
+        }
     }
 
     /// What is kept of the time since `send` was opened: an earlier sending's receipts are no

@@ -1,5 +1,6 @@
 //! Telling one bad token from a wrong setting: where most of the tokens of late are refused, it is the
-//! gateway (sandbox or production), the topic or the project that is wrong, and not one token is.
+//! gateway (sandbox or production), the topic or the project that is wrong, and not one token is. The same of
+//! mailboxes: where most are said not to exist, it is the server that says so of everybody.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -132,6 +132,7 @@ fn permanent(phase: Phase, reply: &Reply, said: impl Fn(WhyCode) -> Why) -> Outc
         return Outcome::RecipientGone { since: None, why: said(WhyCode::NoSuchRecipient) };
     }
     let code = match (reply.code, reply.detail()) {
+        _ if phase == Phase::Rcpt && refuses_recipient(reply) => WhyCode::RecipientRefused,
         (_, Some((2, 3) | (3, 4))) => WhyCode::TooLarge,
         // 552 is also a mailbox over its quota, which it says in the enhanced code or at RCPT.
         (552, Some((2, 2))) => WhyCode::PolicyRefused,
@@ -156,12 +157,18 @@ fn asks_for_login(reply: &Reply) -> bool {
     matches!(reply.code, 530 | 534 | 535 | 538) || matches!(reply.detail(), Some((7, 8..=11)))
 }
 
-/// RFC 3463 X.1.1 to X.1.3, X.1.6 and X.1.10: the address names no mailbox. X.1.7 and X.1.8 are
-/// about the sender's address and X.1.0 says nothing, so those suppress nobody. Without an enhanced
-/// code the basic code's first meaning counts.
+/// RFC 3463 X.1.1 (no such mailbox) and X.1.6 (it moved), RFC 7505 X.1.10 (its domain takes no mail): only a word
+/// that can mean nothing else, for nothing goes to the address any more after it. A bare 550 is also a relay that does
+/// not know us, a block list, or a sender that was not believed. X.1.2 is what a relay's name look-up said today, and
+/// X.1.3 what one parser makes of the address.
 fn names_no_mailbox(reply: &Reply) -> bool {
+    matches!(reply.detail(), Some((1, 1 | 6 | 10)))
+}
+
+/// The recipient was refused, and whether there is such a mailbox is not said.
+fn refuses_recipient(reply: &Reply) -> bool {
     match reply.detail() {
-        Some((1, detail)) => matches!(detail, 1 | 2 | 3 | 6 | 10),
+        Some((1, detail)) => matches!(detail, 2 | 3),
         Some(_) => false,
         None => matches!(reply.code, 511 | 550 | 551 | 553),
     }

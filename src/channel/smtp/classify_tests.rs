@@ -48,10 +48,9 @@ fn case_28_first_digit_then_enhanced_code() {
         (Rcpt, "471 odder", K::NotAccepted, W::TryLater),
         (Rcpt, "550 5.1.1 unknown", K::RecipientGone, W::NoSuchRecipient),
         (Rcpt, "550 5.1.10 unknown", K::RecipientGone, W::NoSuchRecipient),
-        (Rcpt, "553 5.1.3 syntax", K::RecipientGone, W::NoSuchRecipient),
-        (Rcpt, "550 no such user", K::RecipientGone, W::NoSuchRecipient),
-        (Rcpt, "511 bad address", K::RecipientGone, W::NoSuchRecipient),
-        (Rcpt, "553 mailbox name", K::RecipientGone, W::NoSuchRecipient),
+        (Rcpt, "551 5.1.6 moved", K::RecipientGone, W::NoSuchRecipient),
+        (Rcpt, "553 5.1.3 syntax", K::Refused, W::RecipientRefused),
+        (Rcpt, "550 5.1.2 no such domain", K::Refused, W::RecipientRefused),
         (Rcpt, "550 5.1.8 sender's domain", K::Refused, W::PolicyRefused),
         (Rcpt, "550 5.1.0 rejected", K::Refused, W::PolicyRefused),
         (Rcpt, "550 5.7.1 relaying denied", K::Refused, W::PolicyRefused),
@@ -69,6 +68,23 @@ fn case_28_first_digit_then_enhanced_code() {
         (Body, "250 what", K::NotAccepted, W::Unrecognised),
     ] {
         assert_eq!(outcome(phase, wire), (kind, code), "{phase:?} {wire}");
+    }
+}
+
+/// A hard bounce blocks an address for ever, login codes too: these are about the relay, a list, or the sender.
+#[test]
+fn case_86_a_refusal_without_the_code_of_it_says_of_no_mailbox_that_there_is_none() {
+    for wire in [
+        "550 relay not permitted",
+        "550 rejected because 192.0.2.10 is in a black list at bl.example",
+        "550 Sender verify failed",
+        "553 sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)",
+        "550 no such user",
+        "511 bad address",
+        "551 user not local",
+        "553 mailbox name",
+    ] {
+        assert_eq!(outcome(Phase::Rcpt, wire), (K::Refused, WhyCode::RecipientRefused), "{wire}");
     }
 }
 

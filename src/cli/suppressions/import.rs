@@ -92,7 +92,12 @@ fn in_words(problem: &Value) -> String {
 
 pub async fn run(shell: &Shell, args: &ImportArgs, client: &Client) -> anyhow::Result<Exit> {
     let named = |why: String| Failure::new(Exit::Usage, format!("{}: {why}", args.file.display()));
-    let text = text_file::read(&args.file, MOST_BYTES).map_err(|error| named(error.to_string()))?;
+    let text = text_file::read(&args.file, MOST_BYTES).map_err(|error| {
+        named(match error.kind() {
+            std::io::ErrorKind::InvalidData => "is not in UTF-8; save it as \"CSV UTF-8\"".into(),
+            _ => error.to_string(),
+        })
+    })?;
     let all = rows::read(&text).map_err(named)?;
     drop(text);
     let mut progress = Progress::of(all.len());

@@ -1,4 +1,5 @@
-//! CSV as RFC 4180 has it, with any line end: what spreadsheets and other systems' exports write.
+//! CSV as RFC 4180 has it, with any line end: what spreadsheets and other systems' exports write. But a row is a line:
+//! nothing that is said of an address has a line end, and a quote that nobody closes must not take all rows behind it.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +21,14 @@ pub fn read(text: &str) -> Result<Vec<Row>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = cells(text).into_iter();
     let known = COLUMNS.join(", ");
-    let first = || format!("the first row must name the columns: address, and as needed others of {known}");
+    let first_line = ends(text).next().unwrap_or_default().to_lowercase();
+    let first = || match [(';', "a semicolon"), ('\t', "a tab")].into_iter().find(|(by, _)| {
+        first_line.split(*by).count() > 1
+            && first_line.split(*by).any(|name| name.trim_matches(['"', ' ']) == "address")
+    }) {
+        Some((_, by)) => format!("line 1: looks like {by} separates the cells; a comma must"),
+        None => format!("the first row must name the columns: address, and as needed others of {known}"),
+    };
     let heading = lines.next().ok_or_else(first)?.1.map_err(|wrong| format!("line 1: {wrong}"))?;
     let heading: Vec<String> = heading.iter().map(|name| name.trim().to_lowercase()).collect();
     let unknown: Vec<usize> =
@@ -56,44 +64,45 @@ fn body(heading: &[String], cells: Vec<String>) -> Result<Map<String, Value>, St
     Ok(body)
 }
 
-/// Rows with the lines that they begin on; each its cells, or what is wrong with their quotes.
+/// Its lines, whatever ends them.
+fn ends(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['\n', '\r'])
+        .scan(false, |after_return, part| {
+            let is_rest = *after_return && part == "\n";
+            *after_return = part.ends_with('\r');
+            Some((!is_rest).then(|| part.trim_end_matches(['\n', '\r'])))
+        })
+        .flatten()
+}
+
+/// Rows by their lines, counted from 1; each its cells, or what is wrong with their quotes.
 fn cells(text: &str) -> Vec<(usize, Result<Vec<String>, String>)> {
-    let mut rows = Vec::new();
-    let mut letters = text.chars().peekable();
-    let mut line = 1;
-    while letters.peek().is_some() {
-        let begins = line;
-        let (mut row, mut wrong) = (vec![String::new()], None);
-        let mut quoted = false;
-        while let Some(letter) = letters.next() {
-            let cell = row.last_mut().map_or(0, |cell| cell.len());
-            match letter {
-                '"' if quoted && letters.next_if_eq(&'"').is_some() => push(&mut row, '"'),
-                '"' if quoted => {
-                    quoted = false;
-                    if letters.peek().is_some_and(|next| !matches!(next, ',' | '\r' | '\n')) {
-                        wrong = Some("has something behind a closing quote");
-                    }
+    ends(text).enumerate().map(|(before, line)| (before + 1, cells_of(line))).collect()
+}
+
+fn cells_of(line: &str) -> Result<Vec<String>, String> {
+    let mut row = vec![String::new()];
+    let (mut quoted, mut wrong) = (false, None);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let begins = row.last().is_none_or(String::is_empty);
+        match letter {
+            '"' if quoted && letters.next_if_eq(&'"').is_some() => push(&mut row, '"'),
+            '"' if quoted => {
+                quoted = false;
+                if letters.peek().is_some_and(|next| *next != ',') {
+                    wrong = Some("has something behind a closing quote");
                 }
-                '"' if cell == 0 => quoted = true,
-                ',' if !quoted => row.push(String::new()),
-                '\r' if !quoted && letters.peek() == Some(&'\n') => {}
-                '\n' => {
-                    line += 1;
-                    if !quoted {
-                        break;
-                    }
-                    push(&mut row, letter);
-                }
-                other => push(&mut row, other),
             }
+            '"' if begins => quoted = true,
+            ',' if !quoted => row.push(String::new()),
+            other => push(&mut row, other),
         }
-        if quoted {
-            wrong = Some("opens a quote that nothing closes");
-        }
-        rows.push((begins, wrong.map_or(Ok(row), |wrong| Err(wrong.to_owned()))));
     }
-    rows
+    if quoted {
+        wrong = Some("opens a quote that is not closed on the same line");
+    }
+    wrong.map_or(Ok(row), |wrong| Err(wrong.to_owned()))
 }
 
 fn push(row: &mut [String], letter: char) {
@@ -121,21 +130,50 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_with_the_lines_that_they_begin_on() {
+    fn rows_are_read_with_their_lines() {
         let text = "\u{feff}Address, kind,note\r\nann@example.com,hard_bounce,\r\n\r\n\"bob@example.com\",,\"one, \
-                    \"\"two\"\"\nthree\"\n , ,\nx\n\"eve@example.com\"y,,\njoe@example.com,manual,last";
+                    \"\"two\"\"\"\n , ,\nx\n\"eve@example.com\"y,,\njoe@example.com,manual,last";
         let expected = [
             (2, json!({"channel": "email", "address": "ann@example.com", "kind": "hard_bounce"})),
-            (4, json!({"channel": "email", "address": "bob@example.com", "note": "one, \"two\"\nthree"})),
-            (7, json!("has 1 cells, the first row has 3")),
-            (8, json!("has something behind a closing quote")),
-            (9, json!({"channel": "email", "address": "joe@example.com", "kind": "manual", "note": "last"})),
+            (4, json!({"channel": "email", "address": "bob@example.com", "note": "one, \"two\""})),
+            (6, json!("has 1 cells, the first row has 3")),
+            (7, json!("has something behind a closing quote")),
+            (8, json!({"channel": "email", "address": "joe@example.com", "kind": "manual", "note": "last"})),
         ];
         assert_eq!(bodies(text), expected);
         let sms = json!({"channel": "sms", "address": "+46701234567"});
         assert_eq!(bodies("channel,address\nsms,+46701234567\n"), [(2, sms)]);
-        assert_eq!(bodies("address\n\"ann@example.com\n"), [(2, json!("opens a quote that nothing closes"))]);
         assert_eq!(bodies("address\n"), []);
+        // As an old Macintosh writes it.
+        let two = |first: usize| {
+            ["ann", "bob"]
+                .map(|name| format!("{name}@example.com"))
+                .into_iter()
+                .enumerate()
+                .map(move |(at, address)| (first + at, json!({"channel": "email", "address": address})))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(bodies("address\rann@example.com\rbob@example.com\r"), two(2));
+    }
+
+    /// All rows behind it would be one cell of it.
+    #[test]
+    fn a_quote_that_is_not_closed_costs_its_own_row_alone() {
+        let text =
+            "address,note\n\"ann@example.com,x\nbob@example.com,\"y\neve@example.com,z\njoe@example.com,\"\"\"\n";
+        let open = || json!("opens a quote that is not closed on the same line");
+        let eve = json!({"channel": "email", "address": "eve@example.com", "note": "z"});
+        assert_eq!(bodies(text), [(2, open()), (3, open()), (4, eve), (5, open())]);
+    }
+
+    #[test]
+    fn whoever_separates_by_something_else_is_told() {
+        for (heading, by) in
+            [("address;kind", "a semicolon"), ("\"Kind\";\"Address\"", "a semicolon"), ("address\tkind", "a tab")]
+        {
+            let why = read(&format!("{heading}\nann@example.com;manual\n")).unwrap_err();
+            assert_eq!(why, format!("line 1: looks like {by} separates the cells; a comma must"));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::store::{RedisStore, decimal};
 use crate::ports::StoreError;
 use crate::ports::deliveries::Owner;
 use crate::ports::suppressions::{
-    Addressee, Found, MOST_LISTED, MOST_OF_ONE, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions,
+    Addressee, Found, MOST_LISTED, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions, room,
 };
 use crate::store::registry::{TIME_DIGITS, dead_time, digest};
 use crate::store::suppressed;
@@ -49,7 +49,8 @@ impl Suppressions for RedisStore {
             serde_json::to_vec(entry).map_err(|_| StoreError::Corrupt("a suppression cannot be written".into()))?;
         let until = dead_time(entry.until.unwrap_or(UnixMs(i64::MAX))).into_bytes();
         let since_when = dead_time(entry.since).into_bytes();
-        let args = vec![id.word.as_bytes().to_vec(), since_when, until, body, decimal(MOST_OF_ONE as u64)];
+        let args =
+            vec![id.word.as_bytes().to_vec(), since_when, until, body, decimal(room(entry.category.as_ref()) as u64)];
         let kept = answers::bytes(self.suppression("put", self.keys_of(owner, id), args, Need::Durable).await?)?;
         if kept.is_empty() {
             return Ok(Put::TooMany);

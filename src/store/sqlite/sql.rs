@@ -178,6 +178,8 @@ statements! {
     SUPPRESSIONS_OF = "SELECT body FROM suppressions WHERE address = ?1";
     SUPPRESSION = "SELECT body FROM suppressions WHERE address = ?1 AND word = ?2";
     COUNT_SUPPRESSIONS = "SELECT count(*) FROM suppressions WHERE address = ?1";
+    WORDS_OF = "SELECT word, body FROM suppressions WHERE address = ?1";
+    DROP_SUPPRESSION = "DELETE FROM suppressions WHERE address = ?1 AND word = ?2";
     LIFT_SUPPRESSION = "DELETE FROM suppressions WHERE owner = ?1 AND address = ?2 AND word = ?3";
     SUPPRESSIONS = "SELECT place, body FROM suppressions WHERE owner = ?1 AND place < ?2
         ORDER BY place DESC LIMIT ?3";

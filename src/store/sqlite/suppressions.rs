@@ -1,5 +1,6 @@
 //! Suppressions. An id says the address, and that says the owner, so that a look needs one index.
 
+use belfry_domain::UnixMs;
 use rusqlite::{OptionalExtension, params};
 
 use super::core::{Core, Result};
@@ -7,7 +8,7 @@ use super::errors::unreadable;
 use super::read::Reads;
 use super::{rows, sql};
 use crate::ports::deliveries::Owner;
-use crate::ports::suppressions::{Addressee, MOST_LISTED, MOST_OF_ONE, Put, Suppressed, SuppressedPage, SuppressionId};
+use crate::ports::suppressions::{Addressee, MOST_LISTED, Put, Suppressed, SuppressedPage, SuppressionId, room};
 use crate::store::suppressed;
 
 /// Behind every place.
@@ -24,7 +25,7 @@ impl Core {
         let id = new.id(owner);
         let owner = self.owner(owner)?;
         let before = self.reads().suppression(id)?;
-        if before.is_none() && self.reads().count_suppressions(id)? >= MOST_OF_ONE {
+        if before.is_none() && !self.has_room(id, new)? {
             return Ok(Put::TooMany);
         }
         let kept = suppressed::kept(before.as_ref(), new);
@@ -32,6 +33,19 @@ impl Core {
         let row = params![owner, id.address.as_bytes(), id.word.as_bytes(), place, rows::text(&kept)?];
         self.conn.prepare_cached(sql::PUT_SUPPRESSION)?.execute(row)?;
         Ok(Put::Kept(Box::new(kept)))
+    }
+
+    /// Where there is none, what is over goes.
+    fn has_room(&self, id: SuppressionId, new: &Suppressed) -> Result<bool> {
+        let (count, room) = (self.reads().count_suppressions(id)?, room(new.category.as_ref()));
+        if count < room {
+            return Ok(true);
+        }
+        let over: Vec<Vec<u8>> = self.reads().suppressions_over(id, new.since)?;
+        for word in &over {
+            self.conn.prepare_cached(sql::DROP_SUPPRESSION)?.execute(params![id.address.as_bytes(), word])?;
+        }
+        Ok(count - over.len() < room)
     }
 
     /// # Errors
@@ -50,6 +64,20 @@ impl Reads<'_> {
         let row = params![id.address.as_bytes(), id.word.as_bytes()];
         let body: Option<String> = statement.query_row(row, |row| row.get(0)).optional()?;
         body.as_deref().map(entry).transpose()
+    }
+
+    /// The words of those about the address that are over.
+    fn suppressions_over(&self, id: SuppressionId, now: UnixMs) -> Result<Vec<Vec<u8>>> {
+        let mut statement = self.conn.prepare_cached(sql::WORDS_OF)?;
+        let rows = statement.query_map([id.address.as_bytes()], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        let mut over = Vec::new();
+        for row in rows {
+            let (word, body) = row?;
+            if entry(&body)?.is_over(now) {
+                over.push(word);
+            }
+        }
+        Ok(over)
     }
 
     fn count_suppressions(&self, id: SuppressionId) -> Result<usize> {

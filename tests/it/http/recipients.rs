@@ -43,7 +43,7 @@ fn word(token: &str, fault: TokenFault, heard_at: UnixMs) -> DeadToken {
         environment: None,
         recipient: Some("ann".into()),
         device: Some("phone".into()),
-        hash: address::hash(&Secret::new(&[7; 32]), token),
+        hash: address::hash(&Secret::new(&[7; 32]), ChannelKind::Apns, token),
         token_sha256: "0f".repeat(32),
         fault,
         since: None,

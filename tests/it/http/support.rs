@@ -39,7 +39,7 @@ async fn bury(bed: &Bed, device: &str, token: &str, fault: TokenFault) -> String
         environment: None,
         recipient: Some(ANN.into()),
         device: Some(device.into()),
-        hash: address::hash(&Secret::new(&[7; 32]), token),
+        hash: address::hash(&Secret::new(&[7; 32]), ChannelKind::Apns, token),
         token_sha256: "0f".repeat(32),
         fault,
         since: Some(at),
@@ -195,7 +195,7 @@ async fn a_newer_token_is_told_of_without_showing_one() {
     let bed = Bed::new().await;
     register(&bed, "phone", &json!({"kind": "apns", "token": hex(1)})).await;
     let (id, _) = accepted_as(&bed, "one", &push(&json!({"recipient": ANN}))).await;
-    let hash = address::hash(&Secret::new(&[7; 32]), &hex(2));
+    let hash = address::hash(&Secret::new(&[7; 32]), ChannelKind::Apns, &hex(2));
     bed.work(|_| Event::Readdressed { hash: hash.clone(), mask: "…0202".into() }).await;
     let told = bed.get(&format!("/v1/notifications/{id}")).await;
     let entry = told.json()["deliveries"][0]["timeline"][1].clone();

@@ -331,3 +331,19 @@ async fn as_many_words_about_one_address_as_it_may_have() {
     let since: Vec<_> = found["data"].as_array().unwrap().iter().map(|one| one["since"].as_str().unwrap()).collect();
     assert!(since.is_sorted());
 }
+
+/// What is over by the time that a message is due holds it back no more, and is asked again before the call.
+#[tokio::test]
+async fn what_is_accepted_for_later_is_judged_by_what_holds_then() {
+    let bed = Bed::new().await;
+    let at = |seconds: i64| rfc3339(UnixMs(bed.clock.now().0 + seconds * 1_000));
+    let mut body = ann();
+    body["until"] = at(60).into();
+    suppress(&bed, &body).await;
+    for (seconds, state) in [(59, "suppressed"), (60, "scheduled"), (600, "scheduled")] {
+        let mut later = mail("receipt", "ann@example.com");
+        later["send_at"] = at(seconds).into();
+        let told = bed.send(&format!("in-{seconds}"), &later).await.json();
+        assert_eq!(states(&told), [state], "{seconds}");
+    }
+}

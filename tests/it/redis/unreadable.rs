@@ -6,14 +6,16 @@ use std::time::Duration;
 use belfry::ports::StoreError;
 use belfry::ports::deliveries::{PurgeAsk, Settle, Written};
 use belfry::ports::store_news::{StoreNews, StoreWatch};
+use belfry::ports::suppressions::Suppressions as _;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
-use belfry_domain::{DeliveryId, State};
+use belfry_domain::{DeliveryId, State, UnixMs};
 
 use super::Server;
 use crate::contract::fixture::{LEASE_MS, acme, ask, ended, id_of, intent};
-use crate::contract::harness::{Harness, ManualClock};
+use crate::contract::harness::{Harness, ManualClock, START};
+use crate::contract::suppressions::suppressed;
 
 #[derive(Default)]
 struct Told(Mutex<Vec<DeliveryId>>);
@@ -142,4 +144,24 @@ async fn a_purge_by_a_node_that_is_ahead_forgets_nothing() {
     let ages = PurgeAsk { now: h.now(), keep_record: Duration::from_secs(60), limit: 100 };
     assert_eq!(h.store.purge(ages).await.unwrap().records, 0);
     assert!(h.record("k").await.is_some());
+}
+
+/// Evicted, or deleted by hand: one such entry must not end every list there.
+#[tokio::test]
+async fn a_suppression_whose_hash_is_gone_ends_no_list() {
+    let site = Site::with(&[]).await;
+    let entries: Vec<_> = (0..5).map(|n| suppressed(&n.to_string(), UnixMs(START.0 + n))).collect();
+    for entry in &entries {
+        site.h.suppress(&acme(), entry).await;
+    }
+    for gone in [1, 3] {
+        let id = entries[gone].id(&acme());
+        let gone: usize = site.server.ask_bytes(&[&b"DEL"[..], &site.names.suppressed(&id.address)]);
+        assert_eq!(gone, 1);
+    }
+    let left: Vec<_> = [4, 2, 0].map(|at| entries[at].clone()).into();
+    let page = site.h.store.listed(&acme(), None, 2).await.unwrap();
+    assert_eq!(page.entries, left[..2]);
+    let rest = site.h.store.listed(&acme(), page.next.as_deref(), 2).await.unwrap();
+    assert_eq!((rest.entries.as_slice(), rest.next), (&left[2..], None));
 }

@@ -193,7 +193,7 @@ fn what_is_too_many_ends_suppressed_and_says_by_what() {
         let suppressed: Vec<_> = ended.iter().filter(|one| one.state == State::Suppressed).collect();
         assert_eq!(suppressed.len(), 7, "{class}");
         for one in suppressed {
-            assert_eq!(one.reason(), "Suppressed: as many as the limit \"three\" allows had been sent.");
+            assert_eq!(one.reason(), "Suppressed: as many as the cap \"three\" allows were counted.");
             assert_eq!(one.attempts, 0);
         }
         let told = run.world.told();

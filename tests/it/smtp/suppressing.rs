@@ -64,6 +64,8 @@ fn case_86_one_of_three_addresses_bounces_and_that_one_alone_is_suppressed() {
     let entry = &listed[0];
     assert_eq!((listed.len(), &entry["address"], &entry["kind"]), (1, &json!(bob), &json!("hard_bounce")));
     assert_eq!(entry["origin"], ended["deliveries"][1]["id"]);
+    // The server's words may hold an address.
+    assert_eq!(entry["note"], "550 5.1.1");
     let calls = shop.stub.messages().len();
     let told = shop.send("second", &body);
     assert_eq!(ends(&told), [(ann, "accepted"), (bob, "suppressed"), (eve, "accepted")]);
@@ -75,6 +77,21 @@ fn case_86_one_of_three_addresses_bounces_and_that_one_alone_is_suppressed() {
     shop.stub.follow(Script::default());
     assert_eq!(ends(&shop.send("third", &mail("bob@example.com"))), [(bob, "accepted")]);
     assert_eq!(shop.listed(), Vec::<Value>::new());
+}
+
+/// A relay that takes nobody says "no such user" of everybody: whoever it said so of would get no login code any more.
+#[test]
+fn case_86_a_server_that_knows_nobody_suppresses_nobody() {
+    let shop = Shop::new(Script::default().always(At::Rcpt, Act::Reply("550 5.1.1 no such user".into())));
+    for one in 0..8 {
+        let ended = shop.send(&format!("k{one}"), &mail(&format!("{one}@example.com")));
+        assert_eq!(ended["deliveries"][0]["state"], "bounced", "{ended}");
+    }
+    until("those of before it was clear are lifted", crate::peers::smtp_stub::PATIENCE, || {
+        Some(()).filter(|()| shop.listed().is_empty())
+    });
+    shop.stub.follow(Script::default());
+    assert_eq!(ends(&shop.send("again", &mail("0@example.com"))), [("0…@example.com", "accepted")]);
 }
 
 /// What was accepted before is asked again before each call.
@@ -96,7 +113,12 @@ fn what_is_suppressed_while_it_waits_is_not_called_any_more() {
 fn case_29_other_refusals_suppress_nobody() {
     let script = Script::default().holding(At::Rcpt, "ann@", Act::Reply("552 5.2.2 mailbox full".into()));
     let script = script.holding(At::Rcpt, "bob@", Act::Reply("550 5.7.1 not wanted here".into()));
+    let script = script.holding(At::Rcpt, "eve@", Act::Reply("550 relay not permitted".into()));
     let shop = Shop::new(script);
+    let eve = shop.send("e", &mail("eve@example.com"));
+    assert_eq!(ends(&eve), [("e…@example.com", "failed")]);
+    let said = "Refused for good: the mail server refused the recipient without saying that there is no such mailbox.";
+    assert_eq!(eve["deliveries"][0]["reason"], said);
     shop.live
         .once(&shop.live.send("a", &mail("ann@example.com")), "it was tried", |one| one["attempts"].as_u64() > Some(0));
     shop.live

@@ -311,9 +311,10 @@ fn a_full_cap_suppresses_only_for_what_has_ended_and_never_what_may_have_arrived
     let open = NOW.plus(seconds(3_604));
     let table = [
         (Then::Defer, until, None, false, hold(until)),
-        (Then::Defer, until, Some(soon), false, hold(until)),
+        (Then::Defer, until, Some(soon), false, hold(soon)),
+        (Then::Defer, until, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Defer, until, None, true, hold(until)),
-        (Then::Defer, open, Some(soon), false, hold(NOW.plus(seconds(30)))),
+        (Then::Defer, open, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Suppress, until, None, false, gone()),
         (Then::Suppress, until, Some(soon), false, hold(soon)),
         (Then::Suppress, until, Some(late), false, hold(NOW.plus(seconds(30)))),
@@ -353,7 +354,7 @@ fn what_waits_for_room_names_the_cap_and_when_it_opens() {
     let capped = Event::Admitted(Verdict::Capped { until, cap: "receipts_per_order".into() });
     let next = step(&delivery, &class, capped.clone(), env(false)).unwrap().next;
     assert_eq!(next.state, State::Deferred { until, why: DeferWhy::Cap });
-    assert_eq!(next.reason(), "Waiting because as many as the limit \"receipts_per_order\" allows have been sent.");
+    assert_eq!(next.reason(), "Waiting because as many as the cap \"receipts_per_order\" allows are counted.");
     let stopped = step(&Delivery { stop: Some(cancel()), ..delivery }, &class, capped, env(false)).unwrap().next;
     assert_eq!(stopped.state, State::Cancelled);
 }

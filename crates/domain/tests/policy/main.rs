@@ -21,3 +21,4 @@ mod readdressed;
 mod reasons;
 mod receipts;
 mod table;
+mod waiting;

@@ -25,8 +25,8 @@ const DEEP: usize = 4;
 fn outcomes() -> Vec<Outcome> {
     use WhyCode::{
         BadToken, ContentRefused, CredentialRefused, CutAfter, NoSuchRecipient, NotSupported, Panicked, PolicyRefused,
-        RateLimited, SetupRefused, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge, TryLater, Unreachable,
-        Unrecognised,
+        RateLimited, RecipientRefused, SetupRefused, ShutDown, TimedOutAfter, TimedOutBefore, TlsFailed, TooLarge,
+        TryLater, Unreachable, Unrecognised,
     };
     let throttled = |scope, code| Outcome::Throttled { after: Duration::from_secs(5), scope, why: Why::new(code) };
     let mut all = vec![
@@ -38,7 +38,7 @@ fn outcomes() -> Vec<Outcome> {
     ];
     all.extend([TryLater, RateLimited, TimedOutBefore].map(|code| throttled(ThrottleScope::Provider, code)));
     all.extend(
-        [ContentRefused, PolicyRefused, NoSuchRecipient, NotSupported, TooLarge, BadToken]
+        [ContentRefused, PolicyRefused, NoSuchRecipient, RecipientRefused, NotSupported, TooLarge, BadToken]
             .map(|code| Outcome::Refused { why: Why::new(code) }),
     );
     all.extend(

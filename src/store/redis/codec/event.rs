@@ -42,6 +42,8 @@ pub struct Event<'a> {
     text: Option<&'a str>,
     #[n(12)]
     yes: Option<bool>,
+    #[n(13)]
+    times: Option<u32>,
 }
 
 const RECEIVED: u8 = 0;
@@ -85,9 +87,14 @@ impl<'a> Event<'a> {
                 why: Some(StoredWhy::of(why)),
                 ..by(claim)
             },
-            Happened::Deferred { until, why } => {
-                Self { what: DEFERRED, until: Some(until.0), name: Some(why.name()), ..it }
-            }
+            Happened::Deferred { until, why, cap, times } => Self {
+                what: DEFERRED,
+                until: Some(until.0),
+                name: Some(why.name()),
+                text: cap.as_deref(),
+                times: (*times > 1).then_some(*times),
+                ..it
+            },
             Happened::LookedUp { found } => Self { what: LOOKED_UP, yes: Some(*found), ..it },
             Happened::Readdressed => Self { what: READDRESSED, ..it },
             Happened::StopAsked { by, why } => Self { what: STOP_ASKED, by: Some(by), text: Some(why), ..it },
@@ -121,7 +128,12 @@ impl<'a> Event<'a> {
             },
             LAPSED => Happened::Lapsed { claim: claim(), may_have_sent: yes },
             STALE_REPORT => Happened::StaleReport { claim: claim(), outcome: name.parse().ok()?, why: why()? },
-            DEFERRED => Happened::Deferred { until: UnixMs(self.until.unwrap_or_default()), why: name.parse().ok()? },
+            DEFERRED => Happened::Deferred {
+                until: UnixMs(self.until.unwrap_or_default()),
+                why: name.parse().ok()?,
+                cap: self.text.map(str::to_owned),
+                times: self.times.unwrap_or(1),
+            },
             LOOKED_UP => Happened::LookedUp { found: yes },
             READDRESSED => Happened::Readdressed,
             STOP_ASKED => Happened::StopAsked { by, why: text },

@@ -171,7 +171,7 @@ fn a_spent_mark_and_a_claim_overrule_the_body() {
     assert_eq!(read, expected);
 }
 
-fn every_entry() -> [Happened; 13] {
+fn every_entry() -> [Happened; 14] {
     let claim = || ClaimMark { worker: "node-1".into(), fence: 7 };
     let why = || Why::said(WhyCode::TryLater, "450 later");
     [
@@ -186,7 +186,8 @@ fn every_entry() -> [Happened; 13] {
         },
         Happened::Lapsed { claim: claim(), may_have_sent: true },
         Happened::StaleReport { claim: claim(), outcome: OutcomeKind::Accepted, why: Why::new(WhyCode::Ok) },
-        Happened::Deferred { until: NOW, why: DeferWhy::Budget },
+        Happened::Deferred { until: NOW, why: DeferWhy::Budget, cap: None, times: 1 },
+        Happened::Deferred { until: NOW, why: DeferWhy::Cap, cap: Some("hourly".into()), times: 7 },
         Happened::LookedUp { found: true },
         Happened::Readdressed,
         Happened::StopAsked { by: "key_1".into(), why: "a mistake".into() },

@@ -1,7 +1,7 @@
 //! What is said of an address, and whom it is about.
 
 use belfry::ports::deliveries::Owner;
-use belfry::ports::suppressions::{Addressee, MOST_OF_ONE, Put, Suppressed};
+use belfry::ports::suppressions::{Addressee, MOST_OF_ONE, Put, RESERVED, Suppressed};
 use belfry_domain::ChannelKind;
 use belfry_domain::UnixMs;
 use belfry_domain::suppression::SuppressionKind;
@@ -20,6 +20,8 @@ on_every_store!(
     one_look_is_for_many_addresses_of_many_owners,
     an_owner_lifts_what_is_his_and_nothing_else,
     what_is_said_of_one_address_is_bounded,
+    what_is_over_makes_room,
+    whatever_is_said_of_categories_a_bounce_has_room,
 );
 
 fn at(ms: i64) -> UnixMs {
@@ -148,4 +150,41 @@ async fn what_is_said_of_one_address_is_bounded(h: Harness) {
     h.store.lift(&acme(), of(3).id(&acme())).await.unwrap();
     h.suppress(&acme(), &of(MOST_OF_ONE)).await;
     assert_eq!(all_listed(&h, &acme(), 500).await.len(), MOST_OF_ONE + 1);
+}
+
+/// Else 32 unsubscribes from last year's campaigns leave no room for this year's.
+async fn what_is_over_makes_room(h: Harness) {
+    let of = |number: usize| Suppressed {
+        category: Some(number.to_string()),
+        // Two of them are over at 10 ms.
+        until: (number < 2).then_some(at(10)),
+        ..suppressed("ann", START)
+    };
+    for number in 0..MOST_OF_ONE {
+        h.suppress(&acme(), &of(number)).await;
+    }
+    let new = |ms| Suppressed { category: Some("new".into()), ..suppressed("ann", at(ms)) };
+    assert_eq!(h.store.put(&acme(), &new(9)).await.unwrap(), Put::TooMany);
+    assert_eq!(h.about(&email("ann")).await.len(), MOST_OF_ONE);
+    assert_eq!(h.suppress(&acme(), &new(10)).await, new(10));
+    let mut kept: Vec<_> = (2..MOST_OF_ONE).map(of).chain([new(10)]).collect();
+    kept.sort_by_key(|entry| entry.id(&acme()));
+    assert_eq!(h.about(&email("ann")).await, kept);
+    assert_eq!(all_listed(&h, &acme(), 500).await.len(), kept.len());
+}
+
+async fn whatever_is_said_of_categories_a_bounce_has_room(h: Harness) {
+    let of = |number: usize| Suppressed { category: Some(number.to_string()), ..suppressed("ann", START) };
+    for number in 0..MOST_OF_ONE {
+        h.suppress(&acme(), &of(number)).await;
+    }
+    for kind in [SuppressionKind::HardBounce, SuppressionKind::Complaint, SuppressionKind::Manual] {
+        let entry = Suppressed { kind, ..suppressed("ann", START) };
+        assert_eq!(h.suppress(&acme(), &entry).await, entry);
+    }
+    for number in 3..RESERVED {
+        h.suppress(&acme(), &Suppressed { sender: Some(number.to_string()), ..suppressed("ann", START) }).await;
+    }
+    let last = Suppressed { sender: Some("x".into()), ..suppressed("ann", START) };
+    assert_eq!(h.store.put(&acme(), &last).await.unwrap(), Put::TooMany);
 }
