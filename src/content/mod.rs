@@ -6,6 +6,7 @@
 
 mod attached;
 mod built_in;
+pub mod diff;
 pub mod files;
 mod grammar;
 pub mod inputs;
@@ -241,6 +242,9 @@ fn why(unfinished: Unfinished) -> String {
 #[must_use]
 pub fn hash(message: &Rendered) -> String {
     // Strings, lists and numbers only: serializing them cannot fail.
-    let json = serde_json::to_vec(message).unwrap_or_default();
-    belfry_domain::hex(&Sha256::digest(json))
+    digest(&serde_json::to_vec(message).unwrap_or_default())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    belfry_domain::hex(&Sha256::digest(bytes))
 }

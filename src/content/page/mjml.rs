@@ -31,6 +31,8 @@ const ELEMENTS: &str = " mj-accordion mj-accordion-element mj-accordion-text mj-
     mj-head mj-hero mj-image mj-navbar mj-navbar-link mj-preview mj-raw mj-section mj-social mj-social-element \
     mj-spacer mj-style mj-table mj-text mj-title mj-wrapper ";
 
+const ONE_ELEMENT: &str = "a file of MJML is one <mjml> element";
+
 /// What is wrong, and where.
 pub type Fault = (Place, String);
 
@@ -137,6 +139,9 @@ pub fn made(source: &Source) -> Result<Made, Vec<Fault>> {
 /// What is out of shape, with its place: MJML's reader says less of it, and of some nothing.
 fn shape(text: &str) -> Result<(), (usize, String)> {
     let mut open: Vec<(String, usize)> = Vec::new();
+    if !text.trim_start().starts_with('<') {
+        return Err((0, ONE_ELEMENT.to_owned()));
+    }
     for piece in pieces(text) {
         match piece {
             Piece::Start(start) => {
@@ -146,7 +151,7 @@ fn shape(text: &str) -> Result<(), (usize, String)> {
                     return Err((at, format!("there is no element <{name}> in MJML")));
                 }
                 if open.is_empty() && name != "mjml" {
-                    return Err((at, "a file of MJML is one <mjml> element".to_owned()));
+                    return Err((at, ONE_ELEMENT.to_owned()));
                 }
                 if !start.closed && !VOID.contains(&name.as_str()) {
                     open.push((name, at));
@@ -218,7 +223,7 @@ fn told(failed: &Error, text: &str) -> (Option<usize>, String) {
         Error::ParserError { .. } => "MJML cannot read this line; a `<` of the text is written `&lt;`".to_owned(),
         Error::EndOfStream { .. } => "the file ends within an element".to_owned(),
         Error::SizeLimit { .. } => "the file is too large for MJML".to_owned(),
-        Error::NoRootNode => "a file of MJML is one <mjml> element".to_owned(),
+        Error::NoRootNode => ONE_ELEMENT.to_owned(),
         Error::IncludeLoaderError { .. } => "MJML cannot include this".to_owned(),
     };
     (at, what)
