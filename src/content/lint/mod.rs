@@ -12,11 +12,11 @@ use belfry_domain::ChannelKind;
 use super::attached;
 use super::files::{HTML, META, MJML, PARTS, PUSH, SAMPLE, SHARED, SMS, SUBJECT, TEXT, is_attachment};
 use super::json::Json;
-use super::preview::{rule_of, sample_inputs, slot};
+use super::preview::{decoded_len, rule_of, sample_inputs, slot};
 use super::template::Template;
 use super::text::sms_segments;
 use super::{Content, RenderProblem};
-use crate::ports::message::Rendered;
+use crate::ports::message::{EmailMessage, Rendered};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,8 @@ pub struct Finding {
     pub level: Level,
 }
 
+/// In bytes; what each of a thousand readers downloads.
+const MUCH_ATTACHED: usize = 256 * 1024;
 /// Gmail shows no more of a mail than this.
 const GMAIL_CUTS: usize = 102 * 1024;
 
@@ -278,16 +280,24 @@ impl Findings<'_> {
                 let told = format!("the sample takes {} SMS", sms_segments(text));
                 self.add(Level::Info, "sms_parts", (&place(SMS), 0), told);
             }
-            Rendered::Email(mail) if mail.html.as_ref().is_some_and(|html| html.len() > GMAIL_CUTS) => {
-                let (_, html) = self.template.find_body(locale);
-                self.add(Level::Info, "large_mail", (&html.unwrap_or_default(), 0), "Gmail cuts a mail at 102 KiB");
-            }
-            Rendered::Email(_)
-            | Rendered::Sms { .. }
+            Rendered::Email(mail) => self.mail(mail, locale),
+            Rendered::Sms { .. }
             | Rendered::Push { .. }
             | Rendered::Webhook { .. }
             | Rendered::Chat { .. }
             | Rendered::Inbox { .. } => {}
+        }
+    }
+
+    fn mail(&mut self, mail: &EmailMessage, locale: &str) {
+        if mail.html.as_ref().is_some_and(|html| html.len() > GMAIL_CUTS) {
+            let (_, html) = self.template.find_body(locale);
+            self.add(Level::Info, "large_mail", (&html.unwrap_or_default(), 0), "Gmail cuts a mail at 102 KiB");
+        }
+        let attached: usize = mail.attachments.iter().map(decoded_len).sum();
+        if attached > MUCH_ATTACHED {
+            let message = format!("every mail has {} KiB of files with it", attached.div_ceil(1024));
+            self.add(Level::Info, "large_mail", (META, 0), message);
         }
     }
 
