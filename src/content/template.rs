@@ -36,7 +36,7 @@ impl Template {
     /// Everything that is wrong with its files, with file and line.
     pub fn read(mut files: Files) -> Result<Self, Vec<TemplateProblem>> {
         let meta = files.files.get(META).and_then(|text| Meta::parse(&files.name, text).ok());
-        let faults = page::make(&mut files, meta.as_ref().is_none_or(|meta| meta.inline_css));
+        let faults = page::make(&mut files, meta.as_ref());
         attached::prune(&mut files, meta.as_ref());
         let found = |(place, message): page::Fault| TemplateProblem {
             template: files.name.clone(),

@@ -99,7 +99,8 @@ pub fn unbalanced<'t>(pieces: &[Piece], tags: &'t [Tag]) -> Option<&'t Tag> {
             word if OPENS.contains(&word) => open.push(deep),
             "elif" | "else" if open.last().is_some_and(|begun| *begun != deep) => return Some(tag),
             word if word.strip_prefix("end").is_some_and(|opened| OPENS.contains(&opened)) => {
-                if open.pop().is_some_and(|begun| begun != deep) {
+                let begun = open.pop().unwrap_or(deep);
+                if begun != deep {
                     return Some(tag);
                 }
             }

@@ -60,8 +60,8 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     while let Some(found) = text[at..].find('<') {
         at += found;
         let rest = &text[at..];
-        if rest.starts_with("<!--") {
-            at = rest[4..].find("-->").map_or(text.len(), |end| at + 4 + end + 3);
+        if let Some(comment) = rest.strip_prefix("<!--") {
+            at = comment.find("-->").map_or(text.len(), |end| text.len() - comment.len() + end + 3);
             continue;
         }
         match rest.as_bytes().get(1) {

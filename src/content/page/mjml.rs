@@ -99,18 +99,18 @@ fn starts(piece: Piece) -> Option<Start> {
     }
 }
 
-/// The HTML of a file.
+/// The HTML of a file, in `language` unless the file itself says which it is in.
 ///
 /// # Errors
 /// Whatever MJML's reader does not take, and every tag that would not stay in its place.
-pub fn made(source: &Source) -> Result<Made, Vec<Fault>> {
+pub fn made(source: &Source, language: &str) -> Result<Made, Vec<Fault>> {
     let masked = Masked::new(&source.text, tags(&source.text));
     let place = |at: usize| source.place(masked.in_source(at));
     shape(&masked.text).map_err(|(at, what)| vec![(place(at), what)])?;
     let (text, added) = styles_told_apart(&masked.text);
     // What was put in before a place moved it.
     let in_masked = |at: usize| at - added.iter().take_while(|put| **put < at).count() * AUTHORS.len();
-    let read = mrml::parse_with_options(&text, &ParserOptions::default()).map_err(|failed| {
+    let mut read = mrml::parse_with_options(&text, &ParserOptions::default()).map_err(|failed| {
         let (at, what) = told(&failed, &text);
         vec![(at.map_or_else(|| source.place(0), |at| place(in_masked(at))), what)]
     })?;
@@ -124,6 +124,7 @@ pub fn made(source: &Source) -> Result<Made, Vec<Fault>> {
     if !strange.is_empty() {
         return Err(strange);
     }
+    read.element.attributes.lang.get_or_insert_with(|| language.to_owned());
     // No fonts of its own accord: whoever opens a mail would call on a stranger's server.
     let options = RenderOptions { fonts: HashMap::<String, Cow<'static, str>>::new(), ..RenderOptions::default() };
     let html =
@@ -282,7 +283,7 @@ mod tests {
         let mut files = BTreeMap::from([("html.mjml".to_owned(), text.to_owned())]);
         files.extend(shared.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
         let source = expanded("html.mjml", &files).map_err(|fault| vec![fault]);
-        source.and_then(|source| made(&source)).map_err(|all| {
+        source.and_then(|source| made(&source, "sv")).map_err(|all| {
             all.into_iter().map(|(place, what)| (place.line, format!("{}: {what}", place.file))).collect()
         })
     }
@@ -305,7 +306,7 @@ mod tests {
         );
         assert!(at("href=\"{{ x|link }}\"") > at("for x in list"), "{}", made.text);
         assert!(!made.text.contains("belfry"), "{}", made.text);
-        assert!(!made.text.contains("fonts.googleapis"));
+        assert!(!made.text.contains("fonts.googleapis") && made.text.contains("<html lang=\"sv\""));
         let of = |needle: &str| made.lines[&(made.text[..at(needle)].matches('\n').count() + 1)].line;
         assert_eq!((of("if a < b"), of("{{ name }}"), of("x|link"), of("{{ x }}")), (5, 5, 6, 7));
     }

@@ -21,6 +21,7 @@ pub use mjml::Fault;
 use source::{Place, Source};
 
 use super::files::{Files, MJML};
+use super::meta::Meta;
 use super::{grammar, language};
 
 /// What a file became.
@@ -38,12 +39,15 @@ pub struct Made {
 const DEEPEST_EXTENDS: usize = 10;
 
 /// Makes of the files what has to be made, and says what is wrong with the rest. What is only to be
-/// looked at is noted with the files. With `styles`, rules of `<style>` go into the elements.
-pub fn make(files: &mut Files, styles: bool) -> Vec<Fault> {
+/// looked at is noted with the files.
+pub fn make(files: &mut Files, meta: Option<&Meta>) -> Vec<Fault> {
     let mut faults = Vec::new();
+    let own_language = meta.map_or("und", |meta| &meta.locale);
     let own: Vec<String> = files.files.keys().filter(|path| path.rsplit('/').next() == Some(MJML)).cloned().collect();
     for path in own {
-        match mjml::expanded(&path, &files.files).map_err(|fault| vec![fault]).and_then(compiled) {
+        let language = path.split_once('/').map_or(own_language, |(folder, _)| folder);
+        let source = mjml::expanded(&path, &files.files).map_err(|fault| vec![fault]);
+        match source.and_then(|source| compiled(&source, language)) {
             Ok(made) => {
                 files.made.insert(path, made);
             }
@@ -53,7 +57,7 @@ pub fn make(files: &mut Files, styles: bool) -> Vec<Fault> {
     let pages: Vec<String> = files.files.keys().filter(|path| path.ends_with(".html")).cloned().collect();
     let pages: Vec<String> = pages.into_iter().chain(files.made.keys().cloned()).collect();
     for path in pages {
-        write_styles(files, &path, styles);
+        write_styles(files, &path, meta.is_none_or(|meta| meta.inline_css));
     }
     faults
 }
@@ -109,8 +113,8 @@ fn readable(text: &str) -> Result<(), (usize, String)> {
     })
 }
 
-fn compiled(source: Source) -> Result<Made, Vec<Fault>> {
+fn compiled(source: &Source, language: &str) -> Result<Made, Vec<Fault>> {
     // A tag that the language cannot read is no tag, and MJML would be blamed for it.
     readable(&source.text).map_err(|(line, what)| vec![(source.place_of_line(line), what)])?;
-    mjml::made(&source)
+    mjml::made(source, language)
 }

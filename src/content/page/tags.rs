@@ -51,7 +51,8 @@ pub fn tags(text: &str) -> Vec<Tag> {
 fn silent(text: &str, tags: &mut Vec<Tag>) {
     let mut found = Vec::new();
     let mut from = 0;
-    for next in tags.iter().map(|tag| tag.range.clone()).chain([text.len()..text.len()]) {
+    let last = text.len()..text.len();
+    for next in tags.iter().map(|tag| tag.range.clone()).chain(std::iter::once(last)) {
         while let Some(between) = text.get(from..next.start) {
             let comment = between.find("{#").map(|at| (at, "#}"));
             let raw = between.find("{%").map(|at| (at, "endraw"));
@@ -140,7 +141,7 @@ impl Masked {
     }
 
     fn word_at(&self, start: usize) -> Option<Word> {
-        words(&self.text.get(start..)?, &self.prefix).next().filter(|word| word.range.start == 0)
+        words(self.text.get(start..)?, &self.prefix).next().filter(|word| word.range.start == 0)
     }
 
     /// Every word in `made`, in order.
