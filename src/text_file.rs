@@ -16,6 +16,15 @@ pub const SMALL: u64 = 1024 * 1024;
 /// Where it cannot be read, is too large, or no regular file: a pipe would be waited for, and
 /// `/dev/zero` has no end.
 pub fn read(path: &Path, most: u64) -> io::Result<String> {
+    let bytes = read_bytes(path, most)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
+}
+
+/// The same of a file that is no text.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Opening a pipe that nobody writes to would wait for a writer.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -26,13 +35,13 @@ pub fn read(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// Counts while it reads: a file may grow, and those of `/proc` claim to be empty.
-fn bounded(file: File, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    file.take(most + 1).read_to_string(&mut text)?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > most {
+fn bounded(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > most {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {most} bytes")));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -50,6 +59,7 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         std::fs::write(&path, b"\xff").unwrap();
         assert_eq!(read(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_bytes(&path, 1).unwrap(), b"\xff");
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let link = dir.path().join("link");

@@ -1,4 +1,4 @@
-//! `templates lint` and `templates preview`.
+//! `templates lint`, `templates preview` and `templates diff`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::Shell;
 use super::exit::{Exit, Failure};
-use super::terminal::{Colour, Format, print, print_json, table};
+use super::terminal::{Colour, Format, Look, print, print_json, table};
+use crate::content::diff::{Change, diff};
 use crate::content::lint::{Finding, Level, lint, lint_content};
 use crate::content::preview::{PreviewProblem, preview};
 use crate::content::{Content, TemplateProblem};
@@ -22,6 +23,8 @@ pub enum TemplatesCommand {
     },
     /// Render a template with its own sample
     Preview(PreviewArgs),
+    /// Compare what two folders make of their samples
+    Diff(DiffArgs),
 }
 
 #[derive(Args)]
@@ -34,6 +37,21 @@ pub struct PreviewArgs {
     /// Write each part to a file in this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct DiffArgs {
+    /// The template; absent: all of them
+    name: Option<String>,
+    /// The folder as it was
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// The folder as it is; absent: templates.path of the configuration
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+    /// Language tag of who reads it; absent: every language there is
+    #[arg(long)]
+    locale: Option<String>,
 }
 
 pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
@@ -53,6 +71,14 @@ pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
         TemplatesCommand::Preview(args) => {
             let content = Content::load_or_built_in(&folder(&None)?).map_err(faults)?;
             previewed(shell, &content, args)
+        }
+        TemplatesCommand::Diff(args) => {
+            let from = Content::load(&args.from).map_err(faults)?;
+            let to = match &args.to {
+                Some(folder) => Content::load(folder),
+                None => Content::load_or_built_in(&folder(&None)?),
+            };
+            compared(shell, &from, &to.map_err(faults)?, args)
         }
     }
 }
@@ -82,6 +108,59 @@ fn linted(shell: &Shell, findings: &[Finding]) -> anyhow::Result<Exit> {
     Ok(if matters(findings) { Exit::Findings } else { Exit::Ok })
 }
 
+fn unknown(problem: &str, content: &Content) -> anyhow::Error {
+    let known: Vec<&str> = content.names().collect();
+    Failure::new(Exit::Failed, format!("{problem}; there are {}", known.join(", "))).into()
+}
+
+fn compared(shell: &Shell, from: &Content, to: &Content, args: &DiffArgs) -> anyhow::Result<Exit> {
+    if let Some(name) = args.name.as_deref().filter(|name| from.meta(name).is_none() && to.meta(name).is_none()) {
+        return Err(unknown(&format!("there is no template `{name}` in either folder"), to));
+    }
+    let changes = diff(from, to, args.name.as_deref(), args.locale.as_deref());
+    match shell.look.format {
+        Format::Json => print_json(&json!({
+            "cut": changes.cut,
+            "changes": changes.list.iter().map(change_as_json).collect::<Vec<_>>(),
+        }))?,
+        Format::Table if changes.list.is_empty() => print("nothing differs\n")?,
+        Format::Table => {
+            for one in &changes.list {
+                print(&shown(&shell.look, one))?;
+            }
+            if changes.cut {
+                print("… and more\n")?;
+            }
+        }
+    }
+    Ok(if changes.list.is_empty() { Exit::Ok } else { Exit::Findings })
+}
+
+/// One change as `diff` writes it, under a line that says whose it is.
+fn shown(look: &Look, one: &Change) -> String {
+    let of = [one.locale.clone(), one.channel.map(|channel| channel.to_string())];
+    let of: Vec<String> = of.into_iter().flatten().collect();
+    let of = if of.is_empty() { String::new() } else { format!(", {}", of.join(", ")) };
+    let mut text = look.paint(Colour::Bold, &format!("== {}{of}: {} {}", one.template, one.part, one.kind)) + "\n";
+    for line in one.diff.lines() {
+        text += &match line.as_bytes().first() {
+            Some(b'+') => look.paint(Colour::Green, line),
+            Some(b'-') => look.paint(Colour::Red, line),
+            Some(b'@') => look.paint(Colour::Faint, line),
+            _ => line.to_owned(),
+        };
+        text.push('\n');
+    }
+    text
+}
+
+fn change_as_json(one: &Change) -> serde_json::Value {
+    json!({
+        "template": one.template, "locale": one.locale, "channel": one.channel.map(|channel| channel.to_string()),
+        "part": one.part, "kind": one.kind, "diff": one.diff,
+    })
+}
+
 /// What is only worth knowing fails nobody's build.
 pub fn matters(findings: &[Finding]) -> bool {
     findings.iter().any(|one| one.level > Level::Info)
@@ -102,10 +181,7 @@ fn as_json(one: &Finding) -> serde_json::Value {
 fn previewed(shell: &Shell, content: &Content, args: &PreviewArgs) -> anyhow::Result<Exit> {
     let made = preview(content, &args.name, args.locale.as_deref(), args.out.as_deref());
     let made = made.map_err(|problem| match problem {
-        PreviewProblem::NoTemplate(_) => {
-            let known: Vec<&str> = content.names().collect();
-            Failure::new(Exit::Failed, format!("{problem}; there are {}", known.join(", "))).into()
-        }
+        PreviewProblem::NoTemplate(_) => unknown(&problem.to_string(), content),
         problem => anyhow::Error::from(problem),
     })?;
     match shell.look.format {

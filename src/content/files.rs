@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use belfry_domain::{KeyKind, child_key};
 use serde::{Deserialize, Serialize};
 
+use super::page::source::Place;
+use super::page::{Made, mjml};
 use super::problem::TemplateProblem;
 use crate::ports::locale::is_locale;
+use crate::ports::mail::LONGEST_CID;
 use crate::text_file;
 
 /// The folder whose files every template may include as `_shared/<file>`.
@@ -18,28 +23,49 @@ pub const SAMPLE: &str = "sample.json";
 pub const SUBJECT: &str = "subject.txt";
 pub const TEXT: &str = "text.txt";
 pub const HTML: &str = "html.html";
+/// In place of [`HTML`].
+pub const MJML: &str = "html.mjml";
 pub const SMS: &str = "sms.txt";
 pub const PUSH: &str = "push.json";
+/// The folder of what is attached and of images.
+pub const ATTACHMENTS: &str = "attachments";
 /// The files that are rendered.
-pub const PARTS: [&str; 5] = [SUBJECT, TEXT, HTML, SMS, PUSH];
+pub const PARTS: [&str; 6] = [SUBJECT, TEXT, HTML, MJML, SMS, PUSH];
 
 /// Of one file, in bytes.
 const LARGEST: u64 = 256 * 1024;
+/// Of one attachment, in bytes; each mail of the template may have it with it.
+const LARGEST_ATTACHMENT: u64 = 512 * 1024;
+/// Of a folder of attachments, in bytes of base64. Every version is kept with it.
+const LARGEST_FOLDER: usize = 1024 * 1024 / 3 * 4;
 /// Folders and files of one installation; a wrong path must not read a disk.
 const MOST_TEMPLATES: usize = 1_000;
 const MOST_FILES: usize = 500;
 
-/// One template's files by path within its folder; shared ones under `_shared/`.
+/// One template's files by path within its folder; shared ones under `_shared/`. What lies in a folder
+/// of attachments is its base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
     pub name: String,
     pub files: BTreeMap<String, String>,
+    /// What some of them became when they were read, by their paths. A kept version has it in their
+    /// stead: a Belfry whose MJML comes out otherwise still sends what was frozen.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<String, Made>,
+    /// What the author should look at in them, by its place.
+    #[serde(skip)]
+    pub notes: Vec<(Place, String)>,
 }
 
 impl Files {
-    /// The same files give the same version on every machine. The sample is left out: no message
-    /// is made from it.
+    #[must_use]
+    pub fn new(name: String, files: BTreeMap<String, String>) -> Self {
+        Self { name, files, made: BTreeMap::new(), notes: Vec::new() }
+    }
+
+    /// The same files give the same version on every machine, as long as the same comes out of them.
+    /// The sample is left out: no message is made from it.
     #[must_use]
     pub fn version(&self) -> String {
         let mut parts: Vec<&[u8]> = vec![self.name.as_bytes()];
@@ -50,16 +76,34 @@ impl Files {
         format!("tpl_{}", child_key(KeyKind::Template, &parts))
     }
 
-    fn rendered_from(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.files.iter().filter(|(path, _)| path.rsplit('/').next() != Some(SAMPLE))
+    /// Every file that a message is made from, as it is rendered.
+    fn rendered_from(&self) -> BTreeMap<&String, &String> {
+        let made = self.made.iter().map(|(path, made)| (path, &made.text));
+        let files = self.files.iter().filter(|(path, _)| !is_partial(path) && path.rsplit('/').next() != Some(SAMPLE));
+        // What was made stands before what it was made from.
+        files.chain(made).collect()
     }
 
     /// One JSON text to be kept, from which [`Files::import`] makes the same version again.
     #[must_use]
     pub fn export(&self) -> String {
-        let files = self.rendered_from().map(|(path, text)| (path.clone(), text.clone())).collect();
-        // Strings only: serializing them cannot fail.
-        serde_json::to_string(&Self { name: self.name.clone(), files }).unwrap_or_default()
+        let mut files = self.rendered_from();
+        files.retain(|path, _| !self.made.contains_key(*path));
+        let files = files.into_iter().map(|(path, text)| (path.clone(), text.clone())).collect();
+        // Strings and numbers only: serializing them cannot fail.
+        let kept = Self { made: self.made.clone(), ..Self::new(self.name.clone(), files) };
+        serde_json::to_string(&kept).unwrap_or_default()
+    }
+
+    /// Whether there is this file, as it was written or as what it became.
+    #[must_use]
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path) || self.made.contains_key(path)
+    }
+
+    /// Every path of a text of the language, with the text that is rendered.
+    pub fn texts(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.rendered_from().into_iter().filter(|(path, _)| *path != META && !is_attachment(path))
     }
 
     /// # Errors
@@ -71,6 +115,18 @@ impl Files {
 
 fn problem(template: &str, file: &str, message: impl Into<String>) -> TemplateProblem {
     TemplateProblem { template: template.to_owned(), file: file.to_owned(), line: 0, message: message.into() }
+}
+
+/// Whether it is no text.
+#[must_use]
+pub fn is_attachment(path: &str) -> bool {
+    let own = path.strip_prefix(SHARED).and_then(|path| path.strip_prefix('/')).unwrap_or(path);
+    own.strip_prefix(ATTACHMENTS).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// A file of MJML that others include: nothing is left of it once they are compiled.
+fn is_partial(path: &str) -> bool {
+    path.starts_with(SHARED) && mjml::is_mjml(path)
 }
 
 /// What was found, and everything that is wrong with it: one bad file hides no other's faults.
@@ -132,7 +188,13 @@ fn assemble(mut found: BTreeMap<String, BTreeMap<String, String>>, mut problems:
             }
         });
         files.extend(shared.iter().map(|(path, text)| (format!("{SHARED}/{path}"), text.clone())));
-        all.push(Files { name, files });
+        for path in files
+            .keys()
+            .filter(|path| path.strip_suffix(MJML).is_some_and(|own| files.contains_key(&format!("{own}{HTML}"))))
+        {
+            problems.push(problem(&name, path, format!("stands beside {HTML}; a mail has one of the two")));
+        }
+        all.push(Files::new(name, files));
     }
     Found { all, problems }
 }
@@ -146,8 +208,8 @@ fn name_fits(name: &str) -> bool {
 /// Whether this file has a place in a template's folder.
 fn check_path(path: &str) -> Result<(), String> {
     let (folder, file) = path.rsplit_once('/').map_or((None, path), |(folder, file)| (Some(folder), file));
-    if Path::new(file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("mjml")) {
-        return Err(format!("MJML is not built in yet; give the finished HTML as `{HTML}`"));
+    if folder == Some(ATTACHMENTS) {
+        return check_attachment(file);
     }
     if let Some(folder) = folder.filter(|folder| !is_locale(folder)) {
         return Err(format!("`{folder}` is not a locale such as `de` or `de-AT`"));
@@ -157,6 +219,17 @@ fn check_path(path: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("not a template's file; expected {META}, {}, {SAMPLE} or a locale's folder", PARTS.join(", ")))
+}
+
+/// A name that HTML can say as `cid:<name>`.
+fn check_attachment(file: &str) -> Result<(), String> {
+    let fits = (1..=LONGEST_CID).contains(&file.len())
+        && file.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("an attachment's name is 1 to {LONGEST_CID} letters, digits, `.`, `-` and `_`"))
+    }
 }
 
 struct Folder<'a> {
@@ -179,7 +252,7 @@ impl Folder<'_> {
             }
             if !is_dir {
                 self.file(&dir.join(&name), path);
-            } else if inside.is_empty() && self.template != SHARED {
+            } else if inside.is_empty() && (self.template != SHARED || name == ATTACHMENTS) {
                 self.read(&dir.join(&name), &format!("{name}/"));
             } else {
                 self.problem(&path, "a folder has no place here");
@@ -189,12 +262,32 @@ impl Folder<'_> {
 
     fn file(&mut self, from: &Path, path: String) {
         // A wrong path must not read a disk for texts that have no place anyway.
-        if let Err(message) = if self.template == SHARED { Ok(()) } else { check_path(&path) } {
+        let is_attachment = is_attachment(&path);
+        let checked = if self.template == SHARED && !is_attachment { Ok(()) } else { check_path(&path) };
+        if let Err(message) = checked {
             return self.problem(&path, message);
+        }
+        if is_attachment {
+            return self.attachment(from, path);
         }
         match text_file::read(from, LARGEST) {
             Ok(text) => {
                 self.files.insert(path, unix_lines(&text));
+            }
+            Err(failed) => self.problem(&path, format!("cannot be read: {failed}")),
+        }
+    }
+
+    fn attachment(&mut self, from: &Path, path: String) {
+        let attached = |(path, base64): (&String, &String)| if is_attachment(path) { base64.len() } else { 0 };
+        match text_file::read_bytes(from, LARGEST_ATTACHMENT) {
+            Ok(bytes) if bytes.is_empty() => self.problem(&path, "is empty"),
+            Ok(bytes) => {
+                let base64 = STANDARD.encode(bytes);
+                if self.files.iter().map(attached).sum::<usize>() + base64.len() > LARGEST_FOLDER {
+                    return self.problem(&path, "the attachments of a template come to more than 1 MiB");
+                }
+                self.files.insert(path, base64);
             }
             Err(failed) => self.problem(&path, format!("cannot be read: {failed}")),
         }

@@ -36,7 +36,7 @@ impl fmt::Display for Ours {
 
 impl std::error::Error for Ours {}
 
-fn ours(message: &'static str) -> Error {
+pub(super) fn ours(message: &'static str) -> Error {
     Error::new(ErrorKind::InvalidOperation, "").with_source(Ours(message))
 }
 
@@ -81,6 +81,7 @@ pub fn environment() -> Environment<'static> {
         filters::round(plain(value), precision, method, options)
     });
     language.add_filter("abs", |value: Value| filters::abs(plain(value)));
+    super::regional::add(&mut language);
     language.add_filter("tojson", json);
     language.add_filter("link", link);
     language.add_test("number", |value: &Value| {
@@ -92,7 +93,7 @@ pub fn environment() -> Environment<'static> {
 /// By the file's name, so that an included file keeps its own rule.
 fn escaping(file: &str) -> AutoEscape {
     match file.rsplit('.').next() {
-        Some("html") => AutoEscape::Html,
+        Some("html" | "mjml") => AutoEscape::Html,
         Some("json") => JSON,
         _ => AutoEscape::None,
     }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use belfry_domain::ChannelKind;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::files::META;
+use super::locales::{Fallback, circle};
 use super::problem::TemplateProblem;
 use crate::ports::locale::is_locale;
 use crate::ports::mail;
@@ -19,6 +21,24 @@ pub struct Meta {
     pub locale: String,
     /// Further mail headers; the values are templates.
     pub headers: BTreeMap<String, String>,
+    /// Languages that stand in for others.
+    pub fallback: Fallback,
+    /// Files that every mail has with it.
+    pub attachments: Vec<Attached>,
+    /// Whether rules of `<style>` are written into the elements that they are for.
+    pub inline_css: bool,
+}
+
+/// A file that is attached.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attached {
+    /// Its name in the folder of attachments.
+    pub file: String,
+    /// What the reader sees, a template; absent: the file's own name.
+    pub filename: Option<String>,
+    /// Absent: by the file's ending.
+    pub content_type: Option<String>,
 }
 
 impl Meta {
@@ -53,16 +73,21 @@ impl Meta {
             }
             before.push((name.clone(), String::new()));
         }
+        let fallback = written.fallback();
+        let attachments: Option<Vec<Attached>> = written
+            .optional("attachments", "[[attachments]], each with `file`, and if need be `filename` and `content_type`");
+        let attachments = attachments.unwrap_or_default();
+        let inline_css = written.optional("inline_css", "true or false").unwrap_or(true);
         match (description, channels, locale) {
             (Some(description), Some(channels), Some(locale)) if written.problems.is_empty() => {
-                Ok(Self { description, channels, locale, headers })
+                Ok(Self { description, channels, locale, headers, fallback, attachments, inline_css })
             }
             _ => Err(written.problems),
         }
     }
 }
 
-const KEYS: [&str; 4] = ["description", "channels", "locale", "headers"];
+const KEYS: [&str; 7] = ["description", "channels", "locale", "headers", "fallback", "attachments", "inline_css"];
 
 /// The file as it was written, and what is wrong with it so far: an author mends it once.
 struct Written<'a> {
@@ -105,6 +130,19 @@ impl Written<'_> {
             self.problem(key, format!("lacks the key `{key}`: {expected}"));
         }
         self.optional(key, expected)
+    }
+
+    fn fallback(&mut self) -> Fallback {
+        let expected = "a table such as { gsw = [\"de\"] }";
+        let fallback: Fallback = self.optional("fallback", expected).unwrap_or_default();
+        let named = fallback.iter().flat_map(|(name, all)| std::iter::once(name).chain(all));
+        for name in named.filter(|name| !is_locale(name)) {
+            self.problem("fallback", format!("`{name}` is no locale such as `en` or `pt-BR`"));
+        }
+        if let Some(name) = circle(&fallback) {
+            self.problem("fallback", format!("`{name}` falls back to itself"));
+        }
+        fallback
     }
 
     fn channels(&mut self, names: &[String]) -> Vec<ChannelKind> {

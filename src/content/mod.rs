@@ -4,18 +4,23 @@
 //! versions of a template come in and go out as texts ([`Content::export`], [`Content::import`]);
 //! who keeps them is not this room's business.
 
+mod attached;
 mod built_in;
+pub mod diff;
 pub mod files;
 mod grammar;
 pub mod inputs;
 pub mod json;
 pub mod language;
 pub mod lint;
+mod locales;
 mod meta;
+mod page;
 pub mod plain;
 pub mod preview;
 pub mod problem;
 pub mod push;
+mod regional;
 mod render;
 mod template;
 pub mod text;
@@ -97,7 +102,7 @@ impl Content {
         let mut problems = found.problems;
         for files in found.all {
             let name = files.name.clone();
-            match compile_apart(files) {
+            match apart(files, Template::read) {
                 Ok(template) => {
                     by_name.insert(name, Arc::new(template));
                 }
@@ -199,7 +204,7 @@ impl Content {
     /// # Errors
     /// Where the text is no export, or does not compile (any more).
     pub fn import(&self, files: &str) -> Result<String, Vec<TemplateProblem>> {
-        let template = compile_apart(Files::import(files).map_err(|problem| vec![problem])?)?;
+        let template = apart(Files::import(files).map_err(|problem| vec![problem])?, Template::compile)?;
         let version = template.version.clone();
         if self.version(&version).is_none() {
             let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,9 +226,12 @@ impl Content {
 }
 
 /// Compiles where a template may be as deep as it likes.
-fn compile_apart(files: Files) -> Result<Template, Vec<TemplateProblem>> {
+fn apart(
+    files: Files,
+    compile: fn(Files) -> Result<Template, Vec<TemplateProblem>>,
+) -> Result<Template, Vec<TemplateProblem>> {
     let template = files.name.clone();
-    threads::run(&threads::RunningOn::default(), move || Template::compile(files)).unwrap_or_else(|unfinished| {
+    threads::run(&threads::RunningOn::default(), move || compile(files)).unwrap_or_else(|unfinished| {
         Err(vec![TemplateProblem { template, file: String::new(), line: 0, message: why(unfinished) }])
     })
 }
@@ -240,6 +248,9 @@ fn why(unfinished: Unfinished) -> String {
 #[must_use]
 pub fn hash(message: &Rendered) -> String {
     // Strings, lists and numbers only: serializing them cannot fail.
-    let json = serde_json::to_vec(message).unwrap_or_default();
-    belfry_domain::hex(&Sha256::digest(json))
+    digest(&serde_json::to_vec(message).unwrap_or_default())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    belfry_domain::hex(&Sha256::digest(bytes))
 }

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::inputs::{Device, Inputs, Links, Source, To};
 use super::text::sms_segments;
 use super::{Content, LARGEST_PUSH, RenderFault, RenderProblem};
-use crate::ports::message::{Address, EmailMessage, Mailbox, Rendered};
+use crate::ports::message::{Address, Attachment, EmailMessage, Mailbox, Rendered};
 
 /// What a preview shows.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Preview {
         self.screen += &format!("\n== {heading}\n\n");
         for (file, text) in parts {
             if file == Some("html.html") {
-                self.screen += &format!("\nHTML: {} bytes\n", text.len());
+                self.screen += &format!("\nHTML: {} KiB\n", text.len().div_ceil(1024));
             } else {
                 self.screen.push_str(&text);
             }
@@ -124,7 +124,21 @@ fn mail_parts(mail: EmailMessage) -> Parts {
     parts.push((None, "\n".to_owned()));
     parts.push((Some("text.txt"), mail.text));
     parts.extend(mail.html.map(|html| (Some("html.html"), html)));
+    parts.extend(mail.attachments.iter().map(|one| {
+        let how = if one.cid.is_some() { "Image in the HTML" } else { "Attachment" };
+        (None, format!("{how}: {} ({}, {})\n", one.filename, one.content_type, size_of(one)))
+    }));
     parts
+}
+
+/// How large a file is, for people.
+pub(super) fn size_of(one: &Attachment) -> String {
+    format!("{} KiB", decoded_len(one).div_ceil(1024))
+}
+
+/// In bytes, as far as base64 tells without being decoded.
+pub(super) fn decoded_len(one: &Attachment) -> usize {
+    one.base64.len() / 4 * 3 - one.base64.bytes().rev().take_while(|byte| *byte == b'=').count()
 }
 
 /// Inputs with a template's sample, to somebody who can be reached everywhere.

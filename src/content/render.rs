@@ -8,15 +8,16 @@ use belfry_domain::ChannelKind;
 use minijinja::Value;
 use serde_json::value::RawValue;
 
-use super::files::{HTML, PUSH, SMS, SUBJECT, TEXT};
+use super::files::{META, PUSH, SHARED, SMS, SUBJECT, TEXT};
 use super::inputs::{Inline, Inputs, Source, To};
 use super::json::{Escaped, Json};
 use super::problem::{RenderFault, RenderProblem};
-use super::template::{Template, header_file};
+use super::regional::Region;
+use super::template::{Template, filename_file, header_file};
 use super::value::{Numbers, from_json};
-use super::{language, plain, push, text};
+use super::{attached, language, plain, push, regional, text};
 use crate::ports::mail as mail_rules;
-use crate::ports::message::{EmailMessage, Rendered};
+use crate::ports::message::{Attachment, EmailMessage, Rendered};
 
 /// Of one body part, in bytes. Past 100 KiB mail programs begin to cut.
 pub const LARGEST_BODY: usize = 1024 * 1024;
@@ -54,6 +55,7 @@ pub fn render(
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
             let own = own_values(inputs, &frozen.locale, slot);
+            let own = (inputs.time_zone.as_deref(), own);
             let page = Page::new(template, &frozen.locale, own, (data.get(), place))?;
             Ok(with_unsubscribe(page.message(&inputs.to, channel, data)?, inputs, slot))
         }
@@ -218,6 +220,7 @@ struct Page<'a> {
     values: Value,
     /// The same with numbers kept but printed as floats, and with floats, where they differ.
     floats: Option<(Value, Value)>,
+    time_zone: Option<&'a str>,
     place: &'a Place,
 }
 
@@ -225,7 +228,7 @@ impl<'a> Page<'a> {
     fn new(
         template: &'a Template,
         locale: &'a str,
-        own: Value,
+        (time_zone, own): (Option<&'a str>, Value),
         (given, place): (&str, &'a Place),
     ) -> Result<Self, RenderProblem> {
         let unfit = |why: String| RenderProblem::new(RenderFault::Failed, why);
@@ -249,7 +252,7 @@ impl<'a> Page<'a> {
         };
         let (values, kept) = context(Numbers::Kept);
         let floats = kept.then(|| (context(Numbers::KeptPrintedAsFloat).0, context(Numbers::Float).0));
-        Ok(Self { template, locale, values, floats, place })
+        Ok(Self { template, locale, values, floats, time_zone, place })
     }
 
     fn message(&self, to: &To, channel: ChannelKind, given: &RawValue) -> Result<Rendered, RenderProblem> {
@@ -275,10 +278,11 @@ impl<'a> Page<'a> {
 
     fn mail(&self, to: &To) -> Result<EmailMessage, RenderProblem> {
         let subject = self.file(&self.needed(SUBJECT)?, LARGEST_SUBJECT)?;
-        let (text, html) = self.template.find_pair(self.locale, (TEXT, HTML));
+        let (text, html) = self.template.find_body(self.locale);
         let part = |path: Option<String>| {
             path.map(|path| self.file(&path, LARGEST_BODY).map(text::one_final_newline)).transpose()
         };
+        let images = html.as_ref().and_then(|path| self.template.images.get(path));
         let body = Body { text: part(text)?, html: part(html)? };
         let mut headers = Vec::new();
         for name in self.template.meta.headers.keys() {
@@ -288,7 +292,26 @@ impl<'a> Page<'a> {
                 headers.push((name.clone(), value.trim().to_owned()));
             }
         }
-        mail(to, &subject, body, headers).map_err(|problem| self.at(problem, ""))
+        let mut mail = mail(to, &subject, body, headers).map_err(|problem| self.at(problem, ""))?;
+        mail.attachments =
+            images.into_iter().flatten().map(|name| attached::image(name, &self.template.files)).collect();
+        self.attach(&mut mail.attachments)?;
+        Ok(mail)
+    }
+
+    /// Adds the files that the template names.
+    fn attach(&self, attachments: &mut Vec<Attachment>) -> Result<(), RenderProblem> {
+        for (at, one) in self.template.meta.attachments.iter().enumerate() {
+            let given = one.filename.is_some().then(|| self.file(&filename_file(at), LARGEST_SUBJECT)).transpose()?;
+            let filename = given.map_or_else(|| one.file.clone(), |given| text::one_line(&given));
+            let made = attached::named(one, filename, &self.template.files);
+            if let Some((field, why)) = mail_rules::wrong_attachment(&made, attachments).into_iter().next() {
+                let why = format!("attachment `{}`: `{field}` {why}", one.file);
+                return Err(self.at(RenderProblem::new(RenderFault::Failed, why), META));
+            }
+            attachments.push(made);
+        }
+        Ok(())
     }
 
     fn payload(&self) -> Result<String, RenderProblem> {
@@ -314,13 +337,20 @@ impl<'a> Page<'a> {
         if let Some(origin) = given {
             problem.pointer.clone_from(origin);
         }
+        let (file, line) = self.template.place(path, problem.line);
+        if (file.as_str(), line) != (path, problem.line) {
+            problem.line = line;
+            problem.file = if file.starts_with(SHARED) { file } else { format!("{own}{file}") };
+        }
         problem
     }
 
     fn file(&self, path: &str, limit: usize) -> Result<String, RenderProblem> {
         path.clone_into(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner));
-        let with =
-            |values: &Value| language::render(&self.template.language, &self.template.files.name, path, values, limit);
+        let language = self.template.language_of(path).to_owned();
+        let region = Region { language, time_zone: self.time_zone.map(str::to_owned), plain: path.ends_with(SMS) };
+        let spoken = regional::within(&self.template.language, region);
+        let with = |values: &Value| language::render(&spoken, &self.template.files.name, path, values, limit);
         let made = with(&self.values).map_err(|problem| self.seen_from_outside(problem))?;
         if let Some((kept, floats)) = &self.floats {
             // A kept number compares with the language's own as an object does: by kind, silently.

@@ -1,15 +1,16 @@
 //! One template, compiled: every file of every language checked before the first message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::Environment;
 
-use super::files::{Files, META, SAMPLE, SHARED};
+use super::files::{Files, HTML, META, MJML, SAMPLE, TEXT};
 use super::json::Json;
-use super::meta::Meta;
+use super::locales::chain;
+use super::meta::{Attached, Meta};
 use super::problem::TemplateProblem;
 use super::threads::RunningOn;
-use super::{grammar, language};
+use super::{attached, grammar, language, page};
 
 /// What a template says where the recipient's own pages are.
 pub const LINKS: [&str; 3] = ["belfry.unsubscribe_url", "belfry.preferences_url", "belfry"];
@@ -27,13 +28,41 @@ pub struct Template {
     pub speaks_of_links: bool,
     /// Renderings that were written off and still run.
     pub running_on: RunningOn,
+    /// The inline images of each HTML file, by its path.
+    pub images: BTreeMap<String, Vec<String>>,
     /// Folder of each language by its name in lower case.
     folders: BTreeMap<String, String>,
 }
 
 impl Template {
+    /// What has to be made of the files is made here.
+    ///
     /// # Errors
     /// Everything that is wrong with its files, with file and line.
+    pub fn read(mut files: Files) -> Result<Self, Vec<TemplateProblem>> {
+        let meta = files.files.get(META).and_then(|text| Meta::parse(&files.name, text).ok());
+        let faults = page::make(&mut files, meta.as_ref());
+        attached::prune(&mut files, meta.as_ref());
+        let found = |(place, message): page::Fault| TemplateProblem {
+            template: files.name.clone(),
+            file: place.file,
+            line: place.line,
+            message,
+        };
+        let mut problems: Vec<TemplateProblem> = faults.into_iter().map(found).collect();
+        match Self::compile(files) {
+            Ok(template) if problems.is_empty() => Ok(template),
+            Ok(_) => Err(problems),
+            Err(more) => {
+                problems.extend(more);
+                Err(problems)
+            }
+        }
+    }
+
+    /// # Errors
+    /// Everything that is wrong with its files, with file and line. What was not made of a file of
+    /// MJML is left out.
     pub fn compile(files: Files) -> Result<Self, Vec<TemplateProblem>> {
         let problem = |file: &str, line: usize, message: String| TemplateProblem {
             template: files.name.clone(),
@@ -41,6 +70,7 @@ impl Template {
             line,
             message,
         };
+        let told = |file: &'static str, all: Vec<String>| all.into_iter().map(move |what| problem(file, 0, what));
         let mut problems = Vec::new();
         let meta = match files.files.get(META).map(|text| Meta::parse(&files.name, text)) {
             Some(Ok(meta)) => Some(meta),
@@ -58,25 +88,34 @@ impl Template {
                 problems.push(problem(path, 0, fault.to_string()));
             }
         }
-        let mut texts: Vec<Text<'_>> = files.files.iter().filter(|(path, _)| is_part(path)).map(Text::part).collect();
+        let is_unmade = |path: &str| page::mjml::is_mjml(path) && !files.made.contains_key(path);
+        let mut texts: Vec<Text<'_>> = files.texts().filter(|(path, _)| !is_unmade(path)).map(Text::part).collect();
         texts.extend(meta.iter().flat_map(|meta| &meta.headers).map(Text::header));
+        texts.extend(meta.iter().flat_map(|meta| &meta.attachments).enumerate().filter_map(Text::filename));
+        if let Some(meta) = &meta {
+            problems.extend(told(META, attached::wrong(meta, &files)));
+            problems.extend(told(META, unknown_fallbacks(meta, &folders(&files))));
+        }
+        problems
+            .extend(attached::missing(&files).into_iter().map(|(place, what)| problem(&place.file, place.line, what)));
         let mut compiled = language::environment();
         for (text, fault) in compile(&mut compiled, &texts) {
-            match text.header {
-                Some(name) => problems.push(problem(META, 0, format!("header `{name}`: {}", fault.message))),
-                None => problems.push(problem(&text.path, fault.line, fault.message)),
+            match &text.of_meta {
+                Some(name) => problems.push(problem(META, 0, format!("{name}: {}", fault.message))),
+                None => {
+                    let (file, line) = place(&files, &text.path, fault.line);
+                    problems.push(problem(&file, line, fault.message));
+                }
             }
         }
         match meta {
             Some(meta) if problems.is_empty() => {
-                let folders = files.files.keys().filter_map(|path| path.split_once('/')).map(|(folder, _)| folder);
-                let folders = folders.filter(|folder| *folder != SHARED);
-                let folders = folders.map(|folder| (folder.to_ascii_lowercase(), folder.to_owned())).collect();
+                let folders = folders(&files);
+                let images = attached::images(&files);
                 let version = files.version();
                 let running_on = RunningOn::default();
                 let variables = variables(&compiled);
-                let parts = files.files.iter().filter(|(path, _)| is_part(path));
-                let origins = parts.map(|(path, text)| (path.clone(), grammar::origins(text))).collect();
+                let origins = files.texts().map(|(path, text)| (path.clone(), grammar::origins(text))).collect();
                 let names = variables.values().flatten();
                 let speaks_of_links = names.map(String::as_str).any(|name| LINKS.contains(&name));
                 Ok(Self {
@@ -87,6 +126,7 @@ impl Template {
                     origins,
                     speaks_of_links,
                     running_on,
+                    images,
                     folders,
                     files,
                 })
@@ -95,34 +135,25 @@ impl Template {
         }
     }
 
-    /// The language that a message to somebody who reads `wanted` is in: the nearest there is,
-    /// subtag by subtag (`de-AT`, then `de`), else the template's own.
+    /// The language that a message to somebody who reads `wanted` is in: the nearest there is, by
+    /// what stands in for what, else the template's own.
     #[must_use]
     pub fn locale(&self, wanted: Option<&str>) -> &str {
-        let wanted = wanted.unwrap_or_default().replace('_', "-").to_ascii_lowercase();
-        let own = self.meta.locale.to_ascii_lowercase();
-        let mut rest = wanted.as_str();
-        while !rest.is_empty() {
-            if rest == own {
-                break;
-            }
-            if let Some(folder) = self.folders.get(rest) {
-                return folder;
-            }
-            rest = rest.rsplit_once('-').map_or("", |(shorter, _)| shorter);
-        }
-        &self.meta.locale
+        let near = chain(wanted.unwrap_or_default(), &self.meta.fallback).into_iter().find_map(|tag| self.named(&tag));
+        near.unwrap_or(&self.meta.locale)
+    }
+
+    /// The language's own name, where there is this language.
+    fn named(&self, tag: &str) -> Option<&str> {
+        let own = tag.eq_ignore_ascii_case(&self.meta.locale).then_some(self.meta.locale.as_str());
+        own.or_else(|| self.folders.get(tag).map(String::as_str))
     }
 
     /// Where to look for a file in `locale`, the nearest first: `de-AT/`, `de/`, the folder itself.
     fn places(&self, locale: &str) -> Vec<&str> {
-        let mut places = Vec::new();
-        let lower = locale.to_ascii_lowercase();
-        let mut rest = lower.as_str();
-        while !rest.is_empty() && rest != self.meta.locale.to_ascii_lowercase() {
-            places.extend(self.folders.get(rest).map(String::as_str));
-            rest = rest.rsplit_once('-').map_or("", |(shorter, _)| shorter);
-        }
+        let chain = chain(locale, &self.meta.fallback);
+        let foreign = chain.iter().take_while(|tag| !tag.eq_ignore_ascii_case(&self.meta.locale));
+        let mut places: Vec<&str> = foreign.filter_map(|tag| self.folders.get(tag)).map(String::as_str).collect();
         places.push("");
         places
     }
@@ -130,19 +161,33 @@ impl Template {
     /// The path of `file` for `locale`.
     #[must_use]
     pub fn find(&self, locale: &str, file: &str) -> Option<String> {
-        self.places(locale).into_iter().map(|place| join(place, file)).find(|path| self.files.files.contains_key(path))
+        self.places(locale).into_iter().map(|place| join(place, file)).find(|path| self.files.has(path))
     }
 
-    /// The paths of two files that belong together: both from the nearest place that has either,
-    /// so that a mail is not half in one language and half in another.
+    /// The paths of a mail's text and HTML: both from the nearest place that has either, so that a
+    /// mail is not half in one language and half in another.
     #[must_use]
-    pub fn find_pair(&self, locale: &str, files: (&str, &str)) -> (Option<String>, Option<String>) {
-        let existing = |path: String| self.files.files.contains_key(&path).then_some(path);
+    pub fn find_body(&self, locale: &str) -> (Option<String>, Option<String>) {
+        let existing = |path: String| self.files.has(&path).then_some(path);
+        let html = |place: &str| existing(join(place, HTML)).or_else(|| existing(join(place, MJML)));
         self.places(locale)
             .into_iter()
-            .map(|place| (existing(join(place, files.0)), existing(join(place, files.1))))
-            .find(|(first, second)| first.is_some() || second.is_some())
+            .map(|place| (existing(join(place, TEXT)), html(place)))
+            .find(|(text, html)| text.is_some() || html.is_some())
             .unwrap_or_default()
+    }
+
+    /// Where the `line` of a file that is rendered was written.
+    #[must_use]
+    pub fn place(&self, path: &str, line: usize) -> (String, usize) {
+        place(&self.files, path, line)
+    }
+
+    /// The language that a file is written in.
+    #[must_use]
+    pub fn language_of(&self, path: &str) -> &str {
+        let folder = path.split_once('/').and_then(|(folder, _)| self.folders.get(&folder.to_ascii_lowercase()));
+        folder.map_or(&self.meta.locale, String::as_str)
     }
 
     /// The languages there are, the template's own first.
@@ -169,8 +214,9 @@ fn variables(language: &Environment<'static>) -> BTreeMap<String, Vec<String>> {
     language.templates().map(|(path, text)| used(path, &text)).collect()
 }
 
-fn is_part(path: &str) -> bool {
-    path != META && !path.ends_with(SAMPLE)
+fn place(files: &Files, path: &str, line: usize) -> (String, usize) {
+    let written = files.made.get(path).and_then(|made| made.lines.get(&line));
+    written.map_or_else(|| (path.to_owned(), line), |place| (place.file.clone(), place.line))
 }
 
 /// A text of the template language.
@@ -178,16 +224,22 @@ struct Text<'f> {
     /// Under which it is compiled.
     path: String,
     text: &'f str,
-    header: Option<&'f str>,
+    /// Where it stands in the meta file.
+    of_meta: Option<String>,
 }
 
 impl<'f> Text<'f> {
     fn part((path, text): (&'f String, &'f String)) -> Self {
-        Self { path: path.clone(), text, header: None }
+        Self { path: path.clone(), text, of_meta: None }
     }
 
     fn header((name, text): (&'f String, &'f String)) -> Self {
-        Self { path: header_file(name), text, header: Some(name) }
+        Self { path: header_file(name), text, of_meta: Some(format!("header `{name}`")) }
+    }
+
+    fn filename((at, one): (usize, &'f Attached)) -> Option<Self> {
+        let text = one.filename.as_deref()?;
+        Some(Self { path: filename_file(at), text, of_meta: Some(format!("attachment `{}`", one.file)) })
     }
 }
 
@@ -220,6 +272,27 @@ fn compile<'t, 'f>(into: &mut Environment<'static>, texts: &'t [Text<'f>]) -> Ve
 #[must_use]
 pub fn header_file(name: &str) -> String {
     format!("headers/{name}")
+}
+
+/// The name under which an attachment's file name is compiled.
+#[must_use]
+pub fn filename_file(at: usize) -> String {
+    format!("filenames/{at}")
+}
+
+/// Folder of each language by its name in lower case.
+fn folders(files: &Files) -> BTreeMap<String, String> {
+    let folders = files.files.keys().chain(files.made.keys()).filter_map(|path| path.split_once('/'));
+    let folders = folders.map(|(folder, _)| folder).filter(|folder| is_locale(folder));
+    folders.map(|folder| (folder.to_ascii_lowercase(), folder.to_owned())).collect()
+}
+
+/// Languages that others are said to fall back to, and that lead nowhere.
+fn unknown_fallbacks(meta: &Meta, folders: &BTreeMap<String, String>) -> Vec<String> {
+    let known = |tag: &String| folders.contains_key(tag) || tag.eq_ignore_ascii_case(&meta.locale);
+    let named: BTreeSet<&String> = meta.fallback.values().flatten().collect();
+    let nowhere = named.into_iter().filter(|name| !chain(name, &meta.fallback).iter().any(known));
+    nowhere.map(|name| format!("`fallback` names `{name}`, and there are no files in this language")).collect()
 }
 
 fn join(place: &str, file: &str) -> String {

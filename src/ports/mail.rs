@@ -10,6 +10,8 @@ const LONGEST_NAME: usize = 76;
 /// Long enough for a List-Unsubscribe of several addresses; more would not be read by anybody.
 pub const LONGEST_VALUE: usize = 2_000;
 pub const MOST_HEADERS: usize = 50;
+/// Beside them, of a mail to unsubscribe from: the two of RFC 8058.
+pub const TO_UNSUBSCRIBE: usize = 2;
 pub const MOST_ATTACHMENTS: usize = 50;
 /// All attachments of one mail together, decoded.
 pub const MOST_ATTACHED_BYTES: usize = 10 * 1024 * 1024;

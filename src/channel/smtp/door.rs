@@ -5,7 +5,7 @@
 use thiserror::Error;
 
 use super::address::AddressProblem;
-use crate::ports::mail::{MOST_ATTACHMENTS, MOST_HEADERS, wrong_attachment, wrong_header};
+use crate::ports::mail::{MOST_ATTACHMENTS, MOST_HEADERS, TO_UNSUBSCRIBE, wrong_attachment, wrong_header};
 use crate::ports::message::Attachment;
 
 /// One thing wrong with a mail. `Display` never shows a value.
@@ -29,7 +29,7 @@ pub enum MailProblem {
 
 /// The first thing wrong with a mail's own headers.
 pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), MailProblem> {
-    if headers.len() > MOST_HEADERS {
+    if headers.len() > MOST_HEADERS + TO_UNSUBSCRIBE {
         return Err(MailProblem::TooManyHeaders);
     }
     let wrong = |(at, (name, value)): (usize, &(String, String))| {

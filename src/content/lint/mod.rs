@@ -9,13 +9,14 @@ use std::path::Path;
 
 use belfry_domain::ChannelKind;
 
-use super::files::{HTML, META, PARTS, PUSH, SAMPLE, SHARED, SMS, SUBJECT, TEXT};
+use super::attached;
+use super::files::{HTML, META, MJML, PARTS, PUSH, SAMPLE, SHARED, SMS, SUBJECT, TEXT, is_attachment};
 use super::json::Json;
-use super::preview::{rule_of, sample_inputs, slot};
+use super::preview::{decoded_len, rule_of, sample_inputs, slot};
 use super::template::Template;
 use super::text::sms_segments;
 use super::{Content, RenderProblem};
-use crate::ports::message::Rendered;
+use crate::ports::message::{EmailMessage, Rendered};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +52,8 @@ pub struct Finding {
     pub level: Level,
 }
 
+/// In bytes; what each of a thousand readers downloads.
+const MUCH_ATTACHED: usize = 256 * 1024;
 /// Gmail shows no more of a mail than this.
 const GMAIL_CUTS: usize = 102 * 1024;
 
@@ -80,6 +83,7 @@ pub fn lint_content(content: &Content) -> Vec<Finding> {
     for template in content.by_name.values() {
         let mut found = Findings { template, list: Vec::new() };
         found.wording();
+        found.styles();
         found.names();
         found.parts();
         found.translations();
@@ -110,14 +114,14 @@ impl Findings<'_> {
 
     /// The files that are rendered, by path.
     fn rendered(&self) -> Vec<(&String, &String)> {
-        let is_part = |path: &str| path != META && !path.ends_with(SAMPLE);
+        let is_part = |path: &str| path != META && !path.ends_with(SAMPLE) && !is_attachment(path);
         self.template.files.files.iter().filter(|(path, _)| is_part(path)).collect()
     }
 
     fn wording(&mut self) {
         let mut found = Vec::new();
         for (path, text) in self.rendered() {
-            for (line, phrase) in wording::not_true_twice(text, path.ends_with(".html")) {
+            for (line, phrase) in wording::not_true_twice(text, is_html(path)) {
                 found.push((path.clone(), line, phrase));
             }
         }
@@ -129,7 +133,7 @@ impl Findings<'_> {
         let unescaped: Vec<(String, usize)> = self
             .rendered()
             .into_iter()
-            .filter(|(path, _)| path.ends_with(".html"))
+            .filter(|(path, _)| is_html(path))
             .flat_map(|(path, text)| wording::lines_with_filter(text, "safe").map(|line| (path.clone(), line)))
             .collect();
         for (path, line) in unescaped {
@@ -139,6 +143,12 @@ impl Findings<'_> {
                 (&path, line),
                 "`safe` lets a value be HTML; escape it, or be sure who writes it",
             );
+        }
+    }
+
+    fn styles(&mut self) {
+        for (place, what) in self.template.files.notes.clone() {
+            self.add(Level::Info, "styles", (&place.file, place.line), what);
         }
     }
 
@@ -188,13 +198,18 @@ impl Findings<'_> {
             };
             read.extend(needed);
             if *channel == ChannelKind::Email {
-                read.extend([TEXT, HTML]);
+                read.extend([TEXT, HTML, MJML]);
             }
             missing.extend(needed.iter().filter(|file| !has(file)).map(|file| (*file, *channel)));
         }
         let unread: Vec<&str> = PARTS.into_iter().filter(|part| has(part) && !read.contains(part)).collect();
-        let textless = has(HTML) && !has(TEXT);
-        let bodiless = self.template.meta.channels.contains(&ChannelKind::Email) && !has(HTML) && !has(TEXT);
+        let (text, html) = (has(TEXT), has(HTML) || has(MJML));
+        let textless = html && !text;
+        let bodiless = self.template.meta.channels.contains(&ChannelKind::Email) && !html && !text;
+        for file in attached::unused(&self.template.meta, &self.template.files) {
+            let message = format!("nothing shows it as `cid:` in HTML, and no [[attachments]] in {META} names it");
+            self.add(Level::Warning, "unused_attachment", (&file, 0), message);
+        }
         for (file, channel) in missing {
             self.add(Level::Error, "missing_part", (file, 0), format!("missing for {channel}"));
         }
@@ -210,18 +225,22 @@ impl Findings<'_> {
             );
         }
         if bodiless {
-            self.add(Level::Error, "missing_part", (HTML, 0), "a mail needs text.txt or html.html");
+            self.add(Level::Error, "missing_part", (HTML, 0), "a mail needs text.txt, html.html or html.mjml");
         }
     }
 
     fn translations(&mut self) {
-        let own: Vec<&str> = PARTS.into_iter().filter(|part| self.template.files.files.contains_key(*part)).collect();
+        let has = |part: &&str| self.template.files.files.contains_key(*part);
+        let own: Vec<&str> = PARTS.into_iter().filter(has).collect();
         let locales: Vec<String> = self.template.locales().into_iter().skip(1).map(str::to_owned).collect();
         for locale in locales {
             for part in &own {
                 let path = format!("{locale}/{part}");
                 // `de-AT` may leave to `de` what is the same.
-                let translated = self.template.find(&locale, part).is_some_and(|found| found.contains('/'));
+                // `de/html.html` is a translation of `html.mjml`.
+                let either: &[&str] = if [HTML, MJML].contains(part) { &[HTML, MJML] } else { &[part] };
+                let found = |part: &&str| self.template.find(&locale, part).is_some_and(|found| found.contains('/'));
+                let translated = either.iter().any(found);
                 if !translated {
                     let message = format!(
                         "not translated: readers of `{locale}` get this part in `{}`",
@@ -261,15 +280,24 @@ impl Findings<'_> {
                 let told = format!("the sample takes {} SMS", sms_segments(text));
                 self.add(Level::Info, "sms_parts", (&place(SMS), 0), told);
             }
-            Rendered::Email(mail) if mail.html.as_ref().is_some_and(|html| html.len() > GMAIL_CUTS) => {
-                self.add(Level::Info, "large_mail", (&place(HTML), 0), "Gmail cuts a mail at 102 KiB");
-            }
-            Rendered::Email(_)
-            | Rendered::Sms { .. }
+            Rendered::Email(mail) => self.mail(mail, locale),
+            Rendered::Sms { .. }
             | Rendered::Push { .. }
             | Rendered::Webhook { .. }
             | Rendered::Chat { .. }
             | Rendered::Inbox { .. } => {}
+        }
+    }
+
+    fn mail(&mut self, mail: &EmailMessage, locale: &str) {
+        if mail.html.as_ref().is_some_and(|html| html.len() > GMAIL_CUTS) {
+            let (_, html) = self.template.find_body(locale);
+            self.add(Level::Info, "large_mail", (&html.unwrap_or_default(), 0), "Gmail cuts a mail at 102 KiB");
+        }
+        let attached: usize = mail.attachments.iter().map(decoded_len).sum();
+        if attached > MUCH_ATTACHED {
+            let message = format!("every mail has {} KiB of files with it", attached.div_ceil(1024));
+            self.add(Level::Info, "large_mail", (META, 0), message);
         }
     }
 
@@ -279,6 +307,10 @@ impl Findings<'_> {
         let message = format!("the sample cannot be rendered: {}", problem.message);
         self.add(Level::Error, rule_of(problem.fault), (&file, problem.line), message);
     }
+}
+
+fn is_html(path: &str) -> bool {
+    path.ends_with(".html") || path.ends_with(".mjml")
 }
 
 fn delta_message(name: &str) -> String {

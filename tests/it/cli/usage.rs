@@ -75,3 +75,25 @@ fn templates_are_checked_and_shown() {
     let found = run(dir.path(), &["templates", "lint", "bad"], &[]);
     assert!(found.code == 3 && found.out.contains("news/text.txt"), "{found:?}");
 }
+
+#[test]
+fn what_a_change_of_templates_changes_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    for (folder, text) in [("old", "Order {{ n }}\n"), ("templates", "Your order {{ n }}\n")] {
+        let news = dir.path().join(folder).join("news");
+        std::fs::create_dir_all(&news).unwrap();
+        std::fs::write(news.join("meta.toml"), "description = \"x\"\nchannels = [\"chat\"]\nlocale = \"en\"\n")
+            .unwrap();
+        std::fs::write(news.join("sample.json"), "{\"n\": 7}").unwrap();
+        std::fs::write(news.join("text.txt"), text).unwrap();
+    }
+    let changed = run(dir.path(), &["templates", "diff", "--from", "old", "news", "--locale", "en"], &[]);
+    assert_eq!(changed.code, 3, "{changed:?}");
+    assert_eq!(changed.out, "== news, en, chat: text changed\n@@ -1 +1 @@\n-Order 7\n+Your order 7\n");
+    let json = run(dir.path(), &["templates", "diff", "--from", "old", "--format", "json"], &[]);
+    assert!(json.code == 3 && json.out.contains("\"part\": \"text\""), "{json:?}");
+    let same = run(dir.path(), &["templates", "diff", "--from", "old", "--to", "old"], &[]);
+    assert!(same.code == 0 && same.out == "nothing differs\n", "{same:?}");
+    let none = run(dir.path(), &["templates", "diff", "--from", "old", "nothing"], &[]);
+    assert!(none.code == 1 && none.err.contains("there is no template `nothing` in either folder"), "{none:?}");
+}

@@ -5,8 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use belfry::channel::smtp::SmtpChannel;
 use belfry::channel::smtp::config::{DkimConfig, SmtpConfig};
 use belfry::channel::smtp::message::BuildError;
-use belfry::ports::message::{Attachment, EmailMessage, Outgoing};
+use belfry::content::Content;
+use belfry::content::inputs::{Inputs, Source, To};
+use belfry::ports::message::{Attachment, EmailMessage, Outgoing, Rendered};
+use belfry_domain::ChannelKind;
 use mail_parser::{MessageParser, MimeHeaders as _};
+use serde_json::value::RawValue;
 
 use super::python::{check, expected, knows_dkim};
 use super::{config, corpus, mail, mailbox, named, outgoing, outgoing_of};
@@ -69,8 +73,39 @@ pub fn mails() -> Vec<(&'static str, EmailMessage)> {
                 ..mail()
             },
         ),
+        ("template", of_a_template()),
         ("cid-without-html", EmailMessage { attachments: vec![logo()], ..mail() }),
     ]
+}
+
+/// A mail as a template makes it, with an image in its HTML and a file beside it.
+fn of_a_template() -> EmailMessage {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |path: &str, bytes: &[u8]| {
+        let path = dir.path().join("t").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    let meta = "description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\n[[attachments]]\nfile = \"terms.pdf\"\n\
+                filename = \"Räkning {{ order }}.pdf\"\n";
+    let html = "<style>p { color: #333 }</style><p><img src=\"cid:logo.png\">{{ at|date('long') }}, {{ total|decimal(2) }}</p>";
+    put("meta.toml", meta.as_bytes());
+    put("subject.txt", b"Order {{ order }}");
+    put("html.html", html.as_bytes());
+    put("attachments/logo.png", b"\x89PNG\r\n\x1a\n");
+    put("attachments/terms.pdf", b"%PDF-1.4\n");
+    let content = Content::load(dir.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let data = r#"{"order": "42", "at": "2026-12-01", "total": 1234.5}"#;
+    let inputs = Inputs {
+        to: To { email: Some(mailbox("ann@example.com")), ..To::default() },
+        source: Source::template(content.freeze("t", None).unwrap(), RawValue::from_string(data.to_owned()).unwrap()),
+        locale: None,
+        time_zone: None,
+    };
+    match content.render(&inputs, ChannelKind::Email, "to").unwrap() {
+        Rendered::Email(mail) => *mail,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -159,16 +194,15 @@ fn case_55_one_of_each_header_that_a_mail_must_have() {
 #[test]
 fn case_59_text_first_html_last_and_files_around() {
     let (_, all) = mails().into_iter().find(|(name, _)| *name == "all").unwrap();
-    let bytes = bytes(&outgoing(all));
-    let parsed = MessageParser::default().parse(&bytes).unwrap();
-    let kinds: Vec<String> = parsed
-        .parts
-        .iter()
-        .map(|part| {
+    let kinds = |mail: EmailMessage| -> Vec<String> {
+        let bytes = bytes(&outgoing(mail));
+        let parsed = MessageParser::default().parse(&bytes).unwrap();
+        let kinds = parsed.parts.iter().map(|part| {
             let kind = part.content_type().unwrap();
             format!("{}/{}", kind.ctype(), kind.subtype().unwrap())
-        })
-        .collect();
+        });
+        kinds.collect()
+    };
     let expected = [
         "multipart/mixed",
         "multipart/alternative",
@@ -179,7 +213,10 @@ fn case_59_text_first_html_last_and_files_around() {
         "application/pdf",
         "application/octet-stream",
     ];
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds(all), expected);
+    let template = of_a_template();
+    assert_eq!(template.text, "December 1, 2026, 1,234.50\n");
+    assert_eq!(kinds(template), expected[..7]);
 }
 
 pub fn key_pem(openssl: &[&str]) -> (String, String) {

@@ -90,6 +90,17 @@ fn case_26_one_click_from_the_header_ends_the_category_and_a_code_still_comes() 
     assert!(shop.live.metrics().contains("belfry_unsubscribes_total{class=\"marketing\",back=\"false\"} 1"));
 }
 
+#[test]
+fn as_many_headers_as_a_mail_may_have_leave_room_for_both() {
+    let shop = Shop::new();
+    let headers: serde_json::Map<String, Value> = (0..50).map(|number| (format!("X-{number}"), json!("x"))).collect();
+    let content = json!({"subject": "News", "text": "Cheap.", "headers": headers});
+    let body = json!({"class": "marketing", "to": {"email": "ann@example.com"}, "channels": ["email"], "content": content});
+    assert_eq!(shop.live.ended(&shop.live.send("a", &body))["deliveries"][0]["state"], "accepted");
+    let mail = shop.stub.messages().pop().unwrap();
+    assert!(mail.header("X-49").is_some() && mail.header("List-Unsubscribe-Post").is_some());
+}
+
 /// RFC 8058, section 4: a signature has to cover both headers.
 #[test]
 fn the_signature_covers_both_headers() {

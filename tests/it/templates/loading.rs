@@ -46,8 +46,8 @@ fn every_fault_is_named_at_once_with_file_and_line() {
 #[test]
 fn files_without_a_place_are_refused_by_name() {
     for (path, says) in [
-        ("a/html.mjml", "MJML is not built in yet"),
-        ("a/de/mail.mjml", "MJML"),
+        ("a/html.mjml", "one <mjml> element"),
+        ("a/de/mail.mjml", "not a template's file"),
         ("a/html.htm", "not a template's file"),
         ("a/de/meta.toml", "not a template's file"),
         ("a/deutsch!/text.txt", "is not a locale"),

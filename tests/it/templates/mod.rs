@@ -1,12 +1,15 @@
 //! Content over its public face: the built-in templates, and folders written by the tests.
 
+mod attached;
 mod bounds;
 mod escaping;
 mod golden;
 mod lint;
 mod loading;
 mod numbers;
+mod pages;
 mod preview;
+mod regional;
 mod versions;
 
 use std::fs;

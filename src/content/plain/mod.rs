@@ -4,8 +4,10 @@
 //! by the square of its size. So it is first read in one pass into a small, balanced and shallow
 //! document that says the same to a reader, and only that is laid out.
 
+mod links;
+
 use html2text::config;
-use html2text::render::{TaggedLine, TextDecorator};
+use links::Plain;
 
 use super::text::one_final_newline;
 
@@ -68,6 +70,9 @@ const SILENT: [&str; 5] = ["style", "script", "title", "template", "textarea"];
 struct Shallow {
     out: String,
     open: Vec<&'static str>,
+    /// Of each table that is open, whether it only lays out: its cells are no columns to a reader, and
+    /// in columns a link is broken.
+    tables: Vec<bool>,
     /// Name of a hidden element, and how many of that name are open within it.
     hidden: Option<(String, usize)>,
 }
@@ -128,6 +133,7 @@ impl Shallow {
             return;
         }
         let Some(name) = shaping(&tag.name) else { return };
+        let name = self.seen(name, tag);
         match name {
             "br" | "hr" => self.out.push_str(if name == "br" { "<br>" } else { "<hr>" }),
             // Its words, where it has any.
@@ -140,6 +146,22 @@ impl Shallow {
             _ if is_hidden(tag.attributes) => self.hidden = Some((tag.name.clone(), 1)),
             _ => self.open(name, tag.attributes),
         }
+    }
+
+    /// What the tag is to a reader: of a table that lays out, blocks.
+    fn seen(&mut self, name: &'static str, tag: &Tag<'_>) -> &'static str {
+        let lays_out = match name {
+            "table" if tag.closes => self.tables.pop().unwrap_or(false),
+            "table" => {
+                let role = attribute(tag.attributes, "role").unwrap_or_default();
+                let lays_out = role.eq_ignore_ascii_case("presentation");
+                self.tables.push(lays_out);
+                lays_out
+            }
+            "tr" | "td" => self.tables.last().copied().unwrap_or(false),
+            _ => false,
+        };
+        if lays_out { "div" } else { name }
     }
 
     fn open(&mut self, name: &'static str, attributes: &str) {
@@ -245,85 +267,6 @@ fn is_hidden(attributes: &str) -> bool {
     })
 }
 
-/// Links as `words <address>`; no markdown signs, as this is not for a markdown reader.
-#[derive(Clone, Debug, Default)]
-struct Plain {
-    /// Addresses of the links that are open.
-    open: Vec<String>,
-}
-
-const fn nothing() -> (String, ()) {
-    (String::new(), ())
-}
-
-impl TextDecorator for Plain {
-    type Annotation = ();
-
-    fn decorate_link_start(&mut self, url: &str) -> (String, ()) {
-        self.open.push(url.to_owned());
-        nothing()
-    }
-    fn decorate_link_end(&mut self) -> String {
-        match self.open.pop() {
-            Some(url) if !url.is_empty() && !url.starts_with('#') => format!(" <{url}>"),
-            _ => String::new(),
-        }
-    }
-    fn decorate_em_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_em_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_strong_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_strong_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_strikeout_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_strikeout_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_code_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_code_end(&self) -> String {
-        String::new()
-    }
-    fn decorate_preformat_first(&self) {}
-    fn decorate_preformat_cont(&self) {}
-    fn decorate_image(&mut self, _src: &str, words: &str) -> (String, ()) {
-        (words.to_owned(), ())
-    }
-    fn header_prefix(&self, _level: usize) -> String {
-        String::new()
-    }
-    fn quote_prefix(&self) -> String {
-        "> ".to_owned()
-    }
-    fn unordered_item_prefix(&self) -> String {
-        "- ".to_owned()
-    }
-    fn ordered_item_prefix(&self, number: i64) -> String {
-        format!("{number}. ")
-    }
-    fn decorate_superscript_start(&self) -> (String, ()) {
-        nothing()
-    }
-    fn decorate_superscript_end(&self) -> String {
-        String::new()
-    }
-    fn make_subblock_decorator(&self) -> Self {
-        Self::default()
-    }
-    fn finalise(&mut self, _urls: Vec<String>) -> Vec<TaggedLine<()>> {
-        Vec::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -345,6 +288,10 @@ mod tests {
             ("<ul><li>one<li>two</ul><ol><li>first</ol>", "- one\n- two\n1. first\n"),
             ("<b>bold</b> <em>and</em> <span>plain</span>", "bold and plain\n"),
             ("<blockquote>said</blockquote>", "> said\n"),
+            (
+                "<table role=presentation><tr><td>a<td><a href='https://x.example/a/long/way/to/go'>b</a></table>c",
+                "a\nb <https://x.example/a/long/way/to/go>\nc\n",
+            ),
             ("<a href=\"never closed", "\n"),
             ("", "\n"),
         ] {
