@@ -61,10 +61,11 @@ pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
     match command {
         TemplatesCommand::Lint { folder: given } => {
             let folder = folder(given)?;
+            let classes = shell.config()?.unsubscribing();
             let findings = match (given, Content::nothing_given(&folder)) {
                 // Without a folder of one's own, the built-in templates are what counts.
-                (None, true) => lint_content(&Content::built_in().map_err(faults)?),
-                _ => lint(&folder),
+                (None, true) => lint_content(&Content::built_in().map_err(faults)?, &classes),
+                _ => lint(&folder, &classes),
             };
             linted(shell, &findings)
         }

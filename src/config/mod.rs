@@ -189,6 +189,12 @@ impl Config {
         }
     }
 
+    /// Every class, and whether it is one to unsubscribe from.
+    #[must_use]
+    pub fn unsubscribing(&self) -> BTreeMap<String, bool> {
+        self.classes.iter().map(|(name, class)| (name.clone(), class.unsubscribe)).collect()
+    }
+
     /// What links are made of, where the server listens at `listening`.
     #[must_use]
     pub fn link_policy(&self, listening: std::net::SocketAddr) -> LinkPolicy {

@@ -23,6 +23,8 @@ pub struct Meta {
     pub headers: BTreeMap<String, String>,
     /// Languages that stand in for others.
     pub fallback: Fallback,
+    /// The class that it is sent with, for the lint alone: a request names its own.
+    pub class: Option<String>,
     /// Files that every mail has with it.
     pub attachments: Vec<Attached>,
     /// Whether rules of `<style>` are written into the elements that they are for.
@@ -61,6 +63,7 @@ impl Meta {
         if let Some(locale) = locale.as_ref().filter(|locale| !is_locale(locale)) {
             written.problem("locale", format!("`{locale}` is no locale such as `en` or `pt-BR`"));
         }
+        let class: Option<String> = written.optional("class", "a text such as \"marketing\"");
         let headers: BTreeMap<String, String> = written.optional("headers", "a table of texts").unwrap_or_default();
         if headers.len() > mail::MOST_HEADERS {
             written.problem("headers", format!("a mail has at most {} headers of one's own", mail::MOST_HEADERS));
@@ -80,14 +83,15 @@ impl Meta {
         let inline_css = written.optional("inline_css", "true or false").unwrap_or(true);
         match (description, channels, locale) {
             (Some(description), Some(channels), Some(locale)) if written.problems.is_empty() => {
-                Ok(Self { description, channels, locale, headers, fallback, attachments, inline_css })
+                Ok(Self { description, channels, locale, headers, fallback, class, attachments, inline_css })
             }
             _ => Err(written.problems),
         }
     }
 }
 
-const KEYS: [&str; 7] = ["description", "channels", "locale", "headers", "fallback", "attachments", "inline_css"];
+const KEYS: [&str; 8] =
+    ["description", "channels", "locale", "headers", "fallback", "class", "attachments", "inline_css"];
 
 /// The file as it was written, and what is wrong with it so far: an author mends it once.
 struct Written<'a> {

@@ -137,7 +137,7 @@ fn templates(config: &Config) -> Check {
         let what = format!("{} is not there: the built-in ones are used", path.display());
         return Check::new("templates", Verdict::Note, what);
     }
-    let findings = lint(path);
+    let findings = lint(path, &config.unsubscribing());
     if super::templates::matters(&findings) {
         let count = findings.len();
         let word = if count == 1 { "finding" } else { "findings" };

@@ -1,9 +1,10 @@
 //! What a template's author should look at before customers do: wording that says something else
 //! when it arrives twice, data that is only true once, and parts that are missing.
 
+mod unsubscribe;
 mod wording;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -57,11 +58,14 @@ const MUCH_ATTACHED: usize = 256 * 1024;
 /// Gmail shows no more of a mail than this.
 const GMAIL_CUTS: usize = 102 * 1024;
 
+/// The configured classes, and whether each is one to unsubscribe from.
+pub type Classes = BTreeMap<String, bool>;
+
 /// Looks at every template under `dir`. Where they do not compile, the findings are those faults.
 #[must_use]
-pub fn lint(dir: &Path) -> Vec<Finding> {
+pub fn lint(dir: &Path, classes: &Classes) -> Vec<Finding> {
     match Content::load(dir) {
-        Ok(content) => lint_content(&content),
+        Ok(content) => lint_content(&content, classes),
         Err(problems) => problems
             .into_iter()
             .map(|problem| Finding {
@@ -78,7 +82,7 @@ pub fn lint(dir: &Path) -> Vec<Finding> {
 
 /// Looks at templates that compile.
 #[must_use]
-pub fn lint_content(content: &Content) -> Vec<Finding> {
+pub fn lint_content(content: &Content, classes: &Classes) -> Vec<Finding> {
     let mut all = Vec::new();
     for template in content.by_name.values() {
         let mut found = Findings { template, list: Vec::new() };
@@ -88,6 +92,7 @@ pub fn lint_content(content: &Content) -> Vec<Finding> {
         found.parts();
         found.translations();
         found.samples(content);
+        found.unsubscribe(classes);
         found.list.sort_by(|a, b| (&a.file, a.line, a.rule).cmp(&(&b.file, b.line, b.rule)));
         found.list.dedup();
         all.extend(found.list);

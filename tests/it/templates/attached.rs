@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use belfry::content::diff::diff;
-use belfry::content::lint::lint;
+use belfry::content::lint::{Classes, lint};
 use belfry::content::preview::preview;
 use belfry::content::{Content, hash};
 use belfry_domain::ChannelKind;
@@ -131,20 +131,20 @@ fn images_of_mjml_are_found_with_their_line() {
 #[test]
 fn the_lint_names_what_nothing_uses() {
     let dir = with_files("<p>x</p>", &[("t/attachments/a.png", PNG)]);
-    let found = lint(dir.path());
+    let found = lint(dir.path(), &Classes::new());
     let unused: Vec<&str> =
         found.iter().filter(|one| one.rule == "unused_attachment").map(|one| one.file.as_str()).collect();
     assert_eq!(unused, ["attachments/a.png"]);
     assert!(found.iter().all(|one| one.rule != "large_mail"));
     put(dir.path(), &[("t/attachments/terms.pdf", &vec![7; 300 * 1024])]);
     let large: Vec<String> =
-        lint(dir.path()).into_iter().filter(|one| one.rule == "large_mail").map(|one| one.message).collect();
+        lint(dir.path(), &Classes::new()).into_iter().filter(|one| one.rule == "large_mail").map(|one| one.message).collect();
     assert_eq!(large, ["every mail has 301 KiB of files with it"]);
     let content = Content::load(dir.path()).unwrap();
     let shown = preview(&content, "t", None, None).unwrap().screen;
     assert!(shown.contains("Attachment: Terms 7.pdf (application/pdf, 300 KiB)\n"), "{shown}");
     put(dir.path(), &[("t/html.html", b"<img src=\"cid:a.png\">{{ order|date }}")]);
-    let failing = lint(dir.path()).into_iter().find(|one| one.rule == "sample_fails").unwrap();
+    let failing = lint(dir.path(), &Classes::new()).into_iter().find(|one| one.rule == "sample_fails").unwrap();
     assert!(failing.message.contains("no time that can be read") && failing.file == "html.html", "{failing:?}");
 }
 

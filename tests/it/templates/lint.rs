@@ -1,12 +1,19 @@
 //! The lint finds what it is for, with file and line, and is silent on the built-in templates.
 
 use belfry::content::Content;
-use belfry::content::lint::{Finding, Level, lint, lint_content};
+use belfry::content::lint::{Classes, Finding, Level, lint, lint_content};
 
 use super::{META, folder};
 
+/// As embedded, in short.
+fn classes() -> Classes {
+    [("code", false), ("receipt", false), ("transactional", false), ("digest", true), ("marketing", true)]
+        .map(|(name, unsubscribe)| (name.to_owned(), unsubscribe))
+        .into()
+}
+
 fn found(files: &[(&str, &str)]) -> Vec<Finding> {
-    lint(folder(files).path())
+    lint(folder(files).path(), &classes())
 }
 
 fn brief(findings: &[Finding]) -> Vec<(&str, usize, &str, Level)> {
@@ -15,7 +22,7 @@ fn brief(findings: &[Finding]) -> Vec<(&str, usize, &str, Level)> {
 
 #[test]
 fn the_built_in_templates_are_clean() {
-    let findings = lint_content(&Content::built_in().unwrap());
+    let findings = lint_content(&Content::built_in().unwrap(), &classes());
     assert!(findings.iter().all(|one| one.level == Level::Info), "{findings:#?}");
 }
 
@@ -85,4 +92,32 @@ fn sizes() {
 fn templates_that_do_not_compile_are_findings_too() {
     let findings = found(&[("t/meta.toml", META), ("t/text.txt", "{% if %}")]);
     assert_eq!(brief(&findings), [("text.txt", 1, "compile", Level::Error)]);
+}
+
+#[test]
+fn mail_that_somebody_may_be_tired_of_says_how_to_end_it() {
+    let meta = |class: &str| format!("description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\nclass = \"{class}\"\n");
+    let of = |class: &str, text: &str| {
+        let all = found(&[
+            ("t/meta.toml", &meta(class)),
+            ("t/subject.txt", "Offers\n"),
+            ("t/text.txt", text),
+            ("t/de/text.txt", "Billig.\n"),
+            ("t/html.html", "<p>Cheap. <a href=\"{{ belfry.unsubscribe_url }}\">Unsubscribe</a></p>\n"),
+            ("t/sample.json", "{}"),
+        ]);
+        all.into_iter().filter(|one| ["missing_unsubscribe", "unknown_class"].contains(&one.rule)).collect::<Vec<_>>()
+    };
+    let silent = of("marketing", "Cheap.\n");
+    assert_eq!(
+        brief(&silent),
+        [("de/text.txt", 0, "missing_unsubscribe", Level::Warning), ("text.txt", 0, "missing_unsubscribe", Level::Warning)]
+    );
+    assert!(silent[0].message.contains("say where to unsubscribe: {{ belfry.unsubscribe_url }}"), "{silent:?}");
+    let says = of("marketing", "Cheap.\n{{ belfry.preferences_url }}\n");
+    assert_eq!(brief(&says), [("de/text.txt", 0, "missing_unsubscribe", Level::Warning)]);
+    assert_eq!(brief(&of("code", "Cheap.\n")), []);
+    let unknown = of("news", "Cheap.\n");
+    assert_eq!(brief(&unknown), [("meta.toml", 0, "unknown_class", Level::Warning)]);
+    assert!(unknown[0].message.ends_with("configured are code, digest, marketing, receipt, transactional"), "{unknown:?}");
 }

@@ -1,6 +1,6 @@
 //! MJML and style sheets over the public face of content.
 
-use belfry::content::lint::lint;
+use belfry::content::lint::{Classes, lint};
 use belfry::content::{Content, RenderFault, hash};
 use belfry_domain::ChannelKind;
 
@@ -121,6 +121,6 @@ fn rules_go_into_the_elements_of_a_page_of_several_files() {
     let html = mail(&content, &filled(&content, "t", None, r#"{"a": "<"}"#)).html.unwrap();
     assert!(html.contains("<p>&lt;</p>"), "{html}");
     write(dir.path(), &[("t/meta.toml", META), ("t/html.html", "\n<style>p { color: {{ a }} }</style><p>x</p>")]);
-    let noted = lint(dir.path()).into_iter().find(|one| one.rule == "styles").unwrap();
+    let noted = lint(dir.path(), &Classes::new()).into_iter().find(|one| one.rule == "styles").unwrap();
     assert_eq!((noted.file.as_str(), noted.line), ("html.html", 2));
 }
