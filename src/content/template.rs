@@ -11,6 +11,7 @@ use super::meta::{Attached, Meta};
 use super::problem::TemplateProblem;
 use super::threads::RunningOn;
 use super::{attached, grammar, language, page};
+use crate::ports::locale::is_locale;
 
 /// What a template says where the recipient's own pages are.
 pub const LINKS: [&str; 3] = ["belfry.unsubscribe_url", "belfry.preferences_url", "belfry"];

@@ -23,7 +23,6 @@ use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared, suppressions};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
-use crate::ports::clock::Boot;
 use crate::ports::deliveries::{Claim, Spend, Written};
 use crate::ports::message::{Outgoing, Rendered};
 use crate::ports::policy::{DeviceOf, Provider};

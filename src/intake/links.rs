@@ -57,7 +57,7 @@ impl Linker {
         let token = |slot: &Slot| {
             let address = LinkedAddress {
                 channel: slot.channel,
-                hash: address::hash(&self.secret, &slot.address.0),
+                hash: address::hash(&self.secret, slot.channel, &slot.address.0),
                 mask: address::mask(slot.channel, &slot.address),
             };
             // A copy is somebody else's: it speaks for its own address alone.

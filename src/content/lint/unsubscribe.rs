@@ -29,9 +29,8 @@ impl Findings<'_> {
             .map(|(path, _)| path.clone())
             .collect();
         for path in silent {
-            let message = format!(
-                "mail of the class {class} should say where to unsubscribe: {{{{ belfry.unsubscribe_url }}}}"
-            );
+            let message =
+                format!("mail of the class {class} should say where to unsubscribe: {{{{ belfry.unsubscribe_url }}}}");
             self.add(Level::Warning, "missing_unsubscribe", (&path, 0), message);
         }
     }

@@ -95,7 +95,8 @@ fn as_many_headers_as_a_mail_may_have_leave_room_for_both() {
     let shop = Shop::new();
     let headers: serde_json::Map<String, Value> = (0..50).map(|number| (format!("X-{number}"), json!("x"))).collect();
     let content = json!({"subject": "News", "text": "Cheap.", "headers": headers});
-    let body = json!({"class": "marketing", "to": {"email": "ann@example.com"}, "channels": ["email"], "content": content});
+    let body =
+        json!({"class": "marketing", "to": {"email": "ann@example.com"}, "channels": ["email"], "content": content});
     assert_eq!(shop.live.ended(&shop.live.send("a", &body))["deliveries"][0]["state"], "accepted");
     let mail = shop.stub.messages().pop().unwrap();
     assert!(mail.header("X-49").is_some() && mail.header("List-Unsubscribe-Post").is_some());

@@ -137,8 +137,11 @@ fn the_lint_names_what_nothing_uses() {
     assert_eq!(unused, ["attachments/a.png"]);
     assert!(found.iter().all(|one| one.rule != "large_mail"));
     put(dir.path(), &[("t/attachments/terms.pdf", &vec![7; 300 * 1024])]);
-    let large: Vec<String> =
-        lint(dir.path(), &Classes::new()).into_iter().filter(|one| one.rule == "large_mail").map(|one| one.message).collect();
+    let large: Vec<String> = lint(dir.path(), &Classes::new())
+        .into_iter()
+        .filter(|one| one.rule == "large_mail")
+        .map(|one| one.message)
+        .collect();
     assert_eq!(large, ["every mail has 301 KiB of files with it"]);
     let content = Content::load(dir.path()).unwrap();
     let shown = preview(&content, "t", None, None).unwrap().screen;

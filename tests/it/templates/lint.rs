@@ -96,7 +96,8 @@ fn templates_that_do_not_compile_are_findings_too() {
 
 #[test]
 fn mail_that_somebody_may_be_tired_of_says_how_to_end_it() {
-    let meta = |class: &str| format!("description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\nclass = \"{class}\"\n");
+    let meta =
+        |class: &str| format!("description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\nclass = \"{class}\"\n");
     let of = |class: &str, text: &str| {
         let all = found(&[
             ("t/meta.toml", &meta(class)),
@@ -111,7 +112,10 @@ fn mail_that_somebody_may_be_tired_of_says_how_to_end_it() {
     let silent = of("marketing", "Cheap.\n");
     assert_eq!(
         brief(&silent),
-        [("de/text.txt", 0, "missing_unsubscribe", Level::Warning), ("text.txt", 0, "missing_unsubscribe", Level::Warning)]
+        [
+            ("de/text.txt", 0, "missing_unsubscribe", Level::Warning),
+            ("text.txt", 0, "missing_unsubscribe", Level::Warning)
+        ]
     );
     assert!(silent[0].message.contains("say where to unsubscribe: {{ belfry.unsubscribe_url }}"), "{silent:?}");
     let says = of("marketing", "Cheap.\n{{ belfry.preferences_url }}\n");
@@ -119,5 +123,8 @@ fn mail_that_somebody_may_be_tired_of_says_how_to_end_it() {
     assert_eq!(brief(&of("code", "Cheap.\n")), []);
     let unknown = of("news", "Cheap.\n");
     assert_eq!(brief(&unknown), [("meta.toml", 0, "unknown_class", Level::Warning)]);
-    assert!(unknown[0].message.ends_with("configured are code, digest, marketing, receipt, transactional"), "{unknown:?}");
+    assert!(
+        unknown[0].message.ends_with("configured are code, digest, marketing, receipt, transactional"),
+        "{unknown:?}"
+    );
 }
