@@ -18,6 +18,7 @@ use belfry::ports::links::LinkPolicy;
 use belfry::ports::message::{Address, Outgoing, Rendered};
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::telemetry::{Names, Recorder};
+use belfry_domain::caps::Cap;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::{ChannelKind, Class, Delivery, Order, Priority};
 use tokio::sync::{mpsc, watch};
@@ -40,6 +41,8 @@ pub(crate) struct Delivered {
     pub channel: Arc<dyn Channel>,
     /// Of the provider. A quarter of it is kept for urgent lanes.
     pub concurrency: u16,
+    /// That every message comes under.
+    pub caps: Vec<Cap>,
 }
 
 impl Delivered {
@@ -49,7 +52,11 @@ impl Delivered {
         let store = place.open()?;
         fill(&store.deliveries, self.shape, 0..self.messages).await?;
         let class = class(self.shape.class, self.order, self.shape.priority);
-        let (_policy, policy) = watch::channel(Arc::new(policy(vec![class], self.channel, self.concurrency)));
+        let mut policy = policy(vec![class], self.channel, self.concurrency);
+        if !self.caps.is_empty() {
+            policy.caps.insert(self.shape.class.to_owned(), self.caps);
+        }
+        let (_policy, policy) = watch::channel(Arc::new(policy));
         let (_receipts, inbox) = mpsc::channel(16);
         let tasks = Arc::new(MachineTasks::default());
         let deps = Deps {

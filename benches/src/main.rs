@@ -33,18 +33,12 @@ use anyhow::{Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
 
 use plan::Plan;
-use rows::{Report, Row};
+use rows::Report;
 use stores::StoreKind;
 
 /// The program's own, for both sides.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// What is asked for and nothing here can do yet.
-const NOT_BUILT: [(&str, f64, f64); 2] = [
-    ("a delivery with three caps on, 20 ms sink", 1.2, 1.1),
-    ("a delivery with three caps on, instant sink", 1.6, 1.4),
-];
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
@@ -94,7 +88,6 @@ async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
     }
     if plan.wants("webhook") {
         webhook::measure(plan, report).await?;
-        report.add(NOT_BUILT.map(|(what, floor, goal)| Row::absent(what, floor, goal, "not built")));
     }
     if plan.wants("apns") {
         apns::measure(plan, report).await?;

@@ -67,7 +67,7 @@ impl Row {
         Self { floor: None, goal: None, ..Self::lower(what, unit, 0.0, 0.0) }
     }
 
-    /// A row that has nothing to show: `not built`, or why it was not measured.
+    /// A row that has nothing to show: why it was not measured.
     pub(crate) fn absent(what: &str, floor: f64, goal: f64, why: &'static str) -> Self {
         Self { absent: Some(why), ..Self::lower(what, "", floor, goal) }
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(row(Row::higher, &[1.4]), "MISSED");
         let lower_goal = Row { rounds: vec![(3.0, 1.0)], ..Row::higher("it", "s", 2.0, 4.0) };
         assert_eq!(lower_goal.verdict(), "floor met");
-        assert_eq!(Row::absent("caps", 1.2, 1.1, "not built").verdict(), "not built");
+        assert_eq!(Row::absent("bytes", 1.2, 1.1, "not measured").verdict(), "not measured");
         assert_eq!(Row::told("it", "s").alone([1.0]).verdict(), "told");
         assert_eq!(Row::lower("it", "s", 2.0, 1.5).verdict(), "MISSED", "without a round nothing is met");
     }

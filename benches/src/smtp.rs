@@ -40,7 +40,7 @@ pub(crate) async fn measure(plan: &Plan, kind: StoreKind, report: &mut Report) -
         for (row, order) in [(&mut delivered, Order::SendThenRecord), (&mut once, Order::RecordThenSend)] {
             let channel = Arc::new(channel(sink.address())?);
             let concurrency = u16::try_from(CONNECTIONS)?;
-            let ours = Delivered { kind, shape: SHAPE, order, messages, channel, concurrency };
+            let ours = Delivered { kind, shape: SHAPE, order, messages, channel, concurrency, caps: Vec::new() };
             row.rounds.push((ours.run().await?, bare));
         }
     }

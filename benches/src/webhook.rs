@@ -2,9 +2,11 @@
 //! bare loop: instant sink and one that takes 20 ms, so many calls at once on both sides.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use belfry_domain::Order;
+use belfry_domain::caps::{Cap, Per, Then};
 use bytes::Bytes;
 
 use crate::delivered::{Delivered, PROVIDER, loop_over};
@@ -37,6 +39,11 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
         row("delivered to a webhook, at least once, 20 ms sink", 0.93, 0.97),
         row("delivered to a webhook, at most once, 20 ms sink", 0.93, 0.97),
     ];
+    let cost = |sink: &str, floor, goal| {
+        let what = name(&format!("a delivery with three caps on, at least once, {sink}"));
+        Row::lower(&what, "us each", floor, goal).beside("without caps")
+    };
+    let mut capped = [cost("instant sink", 1.6, 1.4), cost("20 ms sink", 1.2, 1.1)];
     let mut least = Row::told("bare loop with a Redis key set before each call and after it", "messages/s");
     let orders = [Order::SendThenRecord, Order::RecordThenSend];
     for _ in 0..plan.rounds {
@@ -50,16 +57,38 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
             for (order, row) in orders.into_iter().zip(&mut rows[at * 2..]) {
                 let channel = Arc::new(WebhookLike(Sender::new(sink.address(), path)));
                 let concurrency = concurrency(calls);
-                let ours = Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency };
+                let caps = Vec::new();
+                let ours = Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency, caps };
                 row.rounds.push((ours.run().await?, other));
             }
+            let channel = Arc::new(WebhookLike(Sender::new(sink.address(), path)));
+            let (order, concurrency, caps) = (Order::SendThenRecord, concurrency(calls), three_caps());
+            let ours = Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency, caps };
+            let without = rows[at * 2].rounds.last().map_or(f64::NAN, |(without, _)| *without);
+            capped[at].rounds.push((1e6 / ours.run().await?, 1e6 / without));
         }
     }
     report.add(rows);
+    report.add(capped);
     if plan.store == StoreKind::Redis {
         report.add([least.beside("bare loop")]);
     }
     sink.stop().await
+}
+
+/// Each of every address, in three windows: three ledgers a message, and none full.
+fn three_caps() -> Vec<Cap> {
+    let cap = |(name, window): (&str, u64)| Cap {
+        name: name.to_owned(),
+        per: Per::Address,
+        limit: 100,
+        window: Duration::from_secs(window),
+        then: Then::Defer,
+        classes: Vec::new(),
+        channels: Vec::new(),
+        templates: Vec::new(),
+    };
+    [("an hour", 3_600), ("a day", 86_400), ("a week", 604_800)].map(cap).into()
 }
 
 /// So many tasks, each sending the next body, all made beforehand.
