@@ -90,8 +90,8 @@ fn what_a_change_of_templates_changes_is_shown() {
     let changed = run(dir.path(), &["templates", "diff", "--from", "old", "news", "--locale", "en"], &[]);
     assert_eq!(changed.code, 3, "{changed:?}");
     assert_eq!(changed.out, "== news, en, chat: text changed\n@@ -1 +1 @@\n-Order 7\n+Your order 7\n");
-    let json = run(dir.path(), &["templates", "diff", "--from", "old", "--format", "json"], &[]);
-    assert!(json.code == 3 && json.out.contains("\"part\": \"text\""), "{json:?}");
+    let json = run(dir.path(), &["templates", "diff", "--from", "old", "--output", "json"], &[]);
+    assert!(json.code == 3 && json.out.contains("\"part\":\"text\""), "{json:?}");
     let same = run(dir.path(), &["templates", "diff", "--from", "old", "--to", "old"], &[]);
     assert!(same.code == 0 && same.out == "nothing differs\n", "{same:?}");
     let none = run(dir.path(), &["templates", "diff", "--from", "old", "nothing"], &[]);

@@ -12,10 +12,13 @@ use tempfile::TempDir;
 
 use super::{META, filled, folder, mail, render, write};
 
+/// A path and what stands there.
+type Put<'p> = (&'p str, &'p [u8]);
+
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\x00\xff";
 const NAMED: &str = "\n[[attachments]]\nfile = \"terms.pdf\"\nfilename = \"Terms {{ order }}.pdf\"\n[[attachments]]\nfile = \"key.bin\"\ncontent_type = \"application/octet-stream\"\n";
 
-fn put(dir: &Path, files: &[(&str, &[u8])]) {
+fn put(dir: &Path, files: &[Put<'_>]) {
     for (path, bytes) in files {
         let path = dir.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -23,7 +26,7 @@ fn put(dir: &Path, files: &[(&str, &[u8])]) {
     }
 }
 
-fn with_files(html: &str, files: &[(&str, &[u8])]) -> TempDir {
+fn with_files(html: &str, files: &[Put<'_>]) -> TempDir {
     let dir = folder(&[
         ("t/meta.toml", &format!("{META}{NAMED}")),
         ("t/subject.txt", "s"),
@@ -84,7 +87,7 @@ fn a_mail_has_its_images_and_attachments() {
 fn what_is_missing_or_too_large_is_refused_with_its_place() {
     let large = vec![0_u8; 512 * 1024 + 1];
     let half = vec![0_u8; 512 * 1024];
-    let cases: [(&str, &[(&str, &[u8])], &str); 8] = [
+    let cases: [(&str, &[Put<'_>], &str); 8] = [
         ("\n<img src=\"cid:no.png\">", &[], "t/html.html:2: shows `cid:no.png`, and there is no attachments/no.png"),
         ("<img src=\"cid:{{ a }}.png\">", &[], "t/html.html:1: the name of an inline image is written out"),
         ("<img src=\"cid:terms.pdf\">", &[], "t/html.html:1: shows `cid:terms.pdf`, which is no image"),
