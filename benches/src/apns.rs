@@ -38,7 +38,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<()> {
         for (row, order) in rows.iter_mut().zip([Order::SendThenRecord, Order::RecordThenSend]) {
             let channel = Arc::new(channel(&sink)?);
             let concurrency = CALLS / 3 * 4;
-            let ours = Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency, caps: Vec::new() };
+            let ours =
+                Delivered { kind: plan.store, shape: SHAPE, order, messages, channel, concurrency, caps: Vec::new() };
             row.rounds.push((ours.run().await?, bare));
         }
     }

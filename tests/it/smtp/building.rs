@@ -101,6 +101,7 @@ fn of_a_template() -> EmailMessage {
         source: Source::template(content.freeze("t", None).unwrap(), RawValue::from_string(data.to_owned()).unwrap()),
         locale: None,
         time_zone: None,
+        links: None,
     };
     match content.render(&inputs, ChannelKind::Email, "to").unwrap() {
         Rendered::Email(mail) => *mail,
