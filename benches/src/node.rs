@@ -171,6 +171,7 @@ async fn api(
         public_url: format!("http://{address}"),
         durability: "As its store has it.".into(),
         drain,
+        limit: Arc::new(|| None),
         limits: ApiLimits::default(),
     })
 }
