@@ -1,6 +1,5 @@
 //! A whole server on a port of its own, over the store in memory, and a client to ask it.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
@@ -22,22 +21,20 @@ use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
 use belfry::ports::circuits::OpenCircuits;
 use belfry::ports::clock::Clock as _;
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
-use belfry::ports::links::{ClassPage, LinkPolicy};
 use belfry::ports::outbox::Misbehaviours;
 use belfry::ports::pauses::Board;
-use belfry::ports::policy::{OUTBOX, Policy};
+use belfry::ports::policy::OUTBOX;
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::sqlite::InlineStore;
-use belfry_domain::admission::Rules;
-use belfry_domain::class::{Class, Order, RetryPolicy};
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::timeline::ClaimMark;
-use belfry_domain::{ChannelKind, Delivery, Env, Event, Lane, Outcome, Priority, UnixMs, Why, WhyCode, step};
+use belfry_domain::{Delivery, Env, Event, Lane, Outcome, Priority, UnixMs, Why, WhyCode, step};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::policy::policy;
 use super::shifted::ShiftedClock;
 
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -108,6 +105,21 @@ fn pausing(
     Arc::new(Pausing::new(board, clock.clone(), facts.clone(), policy.clone()))
 }
 
+fn ports(plan: &Plan, store: &Arc<InlineStore>, clock: &Arc<ShiftedClock>, facts: &Arc<Recorded>) -> IntakePorts {
+    let policy = Arc::new(policy());
+    IntakePorts {
+        deliveries: plan.deliveries.clone().unwrap_or_else(|| store.clone()),
+        content: Arc::new(Content::built_in().unwrap()),
+        recipients: store.clone(),
+        suppressions: plan.suppressions.clone().unwrap_or_else(|| store.clone()),
+        preferences: store.clone(),
+        clock: clock.clone(),
+        dice: Arc::new(MachineDice),
+        facts: facts.clone(),
+        policy: Arc::new(move || policy.clone()),
+    }
+}
+
 impl Bed {
     pub async fn new() -> Self {
         Self::planned(Plan::default()).await
@@ -124,18 +136,7 @@ impl Bed {
         let facts = Arc::new(Recorded::default());
         let drain = Drain::default();
         let misbehaviours = Arc::new(Misbehaviours::default());
-        let policy = Arc::new(policy());
-        let ports = IntakePorts {
-            deliveries: plan.deliveries.clone().unwrap_or_else(|| store.clone()),
-            content: Arc::new(Content::built_in().unwrap()),
-            recipients: store.clone(),
-            suppressions: plan.suppressions.clone().unwrap_or_else(|| store.clone()),
-            preferences: store.clone(),
-            clock: clock.clone(),
-            dice: Arc::new(MachineDice),
-            facts: facts.clone(),
-            policy: Arc::new(move || policy.clone()),
-        };
+        let ports = ports(&plan, &store, &clock, &facts);
         let preferences = Arc::new(PreferenceDesk::new(store.clone(), clock.clone(), ports.policy.clone()));
         let deps = Deps {
             intake: Arc::new(Intake::new(ports.clone(), &[7; 32])),
@@ -327,52 +328,4 @@ pub fn accepted() -> Outcome {
 
 pub fn refused() -> Outcome {
     Outcome::Refused { why: Why::said(WhyCode::PolicyRefused, "550 5.7.1 no") }
-}
-
-pub fn policy() -> Policy {
-    let class = |name: &str, order, priority| Class {
-        name: name.into(),
-        order,
-        priority,
-        expiry: DAY,
-        retry: RetryPolicy { base: Duration::from_secs(1), cap: Duration::from_secs(60), max_attempts: 5 },
-        resend_limit: u32::from(order == Order::SendThenRecord),
-        lease: Duration::from_secs(30),
-        window: 15 * DAY,
-        receipt_window: 3 * DAY,
-        keep_content: 3 * DAY,
-        channels: vec![ChannelKind::Email, ChannelKind::Sms],
-        required: name == "code",
-        budget_exempt: false,
-    };
-    let classes = [
-        class("code", Order::SendThenRecord, Priority::High),
-        class("receipt", Order::SendThenRecord, Priority::Normal),
-        class("marketing", Order::RecordThenSend, Priority::Low),
-        Class {
-            channels: vec![ChannelKind::Apns, ChannelKind::Email, ChannelKind::Fcm],
-            ..class("transactional", Order::SendThenRecord, Priority::Normal)
-        },
-    ];
-    Policy {
-        rules: [("code".to_owned(), Rules { pause_exempt: true, ..Rules::default() })].into(),
-        classes: classes.into_iter().map(|class| (class.name.clone(), class)).collect(),
-        caps: BTreeMap::new(),
-        providers: BTreeMap::new(),
-        routes: BTreeMap::new(),
-        environments: BTreeMap::new(),
-        links: links(),
-        keep_record: 15 * DAY,
-    }
-}
-
-/// There is one class to unsubscribe from.
-fn links() -> LinkPolicy {
-    let titles = [("en", "Offers"), ("de", "Angebote")].map(|(locale, title)| (locale.to_owned(), title.to_owned()));
-    let marketing = ClassPage { unsubscribe: true, titles: titles.into() };
-    LinkPolicy {
-        base: "https://notify.example.com".into(),
-        pages: [("marketing".to_owned(), marketing)].into(),
-        ..LinkPolicy::default()
-    }
 }

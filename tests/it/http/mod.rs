@@ -17,6 +17,7 @@ mod lists;
 mod outbox;
 mod pages;
 mod pauses;
+mod policy;
 mod preferences;
 mod recipients;
 mod restored;
