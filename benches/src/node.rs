@@ -137,10 +137,10 @@ async fn api(
         ports.facts.clone(),
         ports.policy.clone(),
     );
-    let policy = ports.policy.clone();
     let pausing = Pausing::new(store.pauses.clone(), clock.clone(), recorder.clone(), ports.policy.clone());
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
     Ok(Deps {
+        policy: ports.policy.clone(),
         intake: Arc::new(Intake::new(ports, &secret)),
         deliveries: store.deliveries.clone(),
         api_keys: store.api_keys.clone(),
@@ -154,7 +154,6 @@ async fn api(
         blocklist: Arc::new(blocklist),
         preferences,
         pages: Arc::new(pages),
-        policy,
         pausing: Arc::new(pausing),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
@@ -171,6 +170,7 @@ async fn api(
         public_url: format!("http://{address}"),
         durability: "As its store has it.".into(),
         drain,
+        limit: Arc::new(|| None),
         limits: ApiLimits::default(),
     })
 }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use belfry_domain::Pace;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -71,6 +72,7 @@ pub struct RunningApp {
     recorder: Arc<Recorder>,
     policy: watch::Sender<Arc<Policy>>,
     content: watch::Sender<Arc<Content>>,
+    limit: watch::Sender<Option<Pace>>,
     drain: Drain,
     serving: JoinSet<()>,
     grace: Duration,
@@ -121,6 +123,7 @@ pub async fn start_telling(
         roles,
         policy: watch::Sender::new(Arc::new(providers.policy(&config, address)?)),
         content: watch::Sender::new(Arc::new(content)),
+        limit: watch::Sender::new(config.limit()),
         tasks: Arc::default(),
         clock,
         recorder,
@@ -135,7 +138,7 @@ pub async fn start_telling(
     front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
     let Front { drain, serving, .. } = front;
     let grace = config.engine.shutdown_grace.0;
-    let Parts { node, tasks, recorder, stores, policy, content, .. } = parts;
+    let Parts { node, tasks, recorder, stores, policy, content, limit, .. } = parts;
     Ok(RunningApp {
         address,
         first_key,
@@ -149,6 +152,7 @@ pub async fn start_telling(
         recorder,
         policy,
         content,
+        limit,
         drain,
         serving,
         grace,
@@ -237,6 +241,7 @@ impl RunningApp {
         providers::tell_certificates(&policy, &*self.recorder);
         self.content.send_replace(Arc::new(content));
         self.policy.send_replace(Arc::new(policy));
+        self.limit.send_replace(next.limit());
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = next;
         self.engine.reset_circuits();
         Ok(())

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use belfry_domain::Pace;
 use tokio::sync::{mpsc, watch};
 
 use super::providers::Providers;
@@ -11,6 +12,7 @@ use super::{Role, Roles, Stores, keys};
 use crate::config::Config;
 use crate::content::Content;
 use crate::engine::{self, Duties, Engine};
+use crate::http::limit::LimitNow;
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
 use crate::intake::canonical::Secret;
@@ -41,6 +43,8 @@ pub(super) struct Parts {
     pub(super) pauses: Arc<Board>,
     pub(super) policy: watch::Sender<Arc<Policy>>,
     pub(super) content: watch::Sender<Arc<Content>>,
+    /// How often each API key may call.
+    pub(super) limit: watch::Sender<Option<Pace>>,
 }
 
 impl Parts {
@@ -116,8 +120,14 @@ impl Parts {
             roles: self.roles.names(),
             workers: self.stores.workers(),
             drain: drain.clone(),
+            limit: self.limit_now(),
             limits: ApiLimits { body_deadline: config.http.body_timeout.0, ..ApiLimits::default() },
         })
+    }
+
+    fn limit_now(&self) -> LimitNow {
+        let limit = self.limit.subscribe();
+        Arc::new(move || *limit.borrow())
     }
 
     fn templates(&self) -> Templates {

@@ -8,7 +8,7 @@ use hyper::http::uri::Authority;
 
 use super::problem::{Origin, Problem, near_match};
 use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConfig};
-use super::{Config, HttpConfig, caps, class};
+use super::{Config, HttpConfig, caps, class, paces};
 use crate::channel::apns::ApnsChannel;
 use crate::channel::fcm::FcmChannel;
 use crate::channel::setting::WrongSetting;
@@ -35,6 +35,11 @@ pub(super) fn check(config: &Config, origin: &dyn Fn(&str) -> Origin, before: &[
     }
     for (name, provider) in &config.providers {
         checks.provider(name, provider);
+    }
+    for (key, what) in paces::contradictions(config) {
+        if !checks.knows(&key) {
+            checks.refuse(&key, what);
+        }
     }
     for (name, environment) in &config.environments {
         checks.environment(name, environment);
@@ -194,12 +199,6 @@ impl Checks<'_> {
         let at = format!("providers.{name}");
         if name == UNSERVED {
             self.refuse(&at, "the name \"unserved\" stands for devices that no provider serves; take another");
-        }
-        if let Some(Err(no)) = provider.pace.map(|pace| pace.pace()) {
-            let key = format!("{at}.pace.{}", no.key);
-            if !self.knows(&key) {
-                self.refuse(&key, no.problem);
-            }
         }
         match &provider.kind {
             // The built-in one under its own name; its settings are [outbox]'s.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belfry_domain::admission::Rules;
 use belfry_domain::caps::Cap;
-use belfry_domain::{ChannelKind, Class};
+use belfry_domain::{ChannelKind, Class, Pace};
 use secrecy::SecretString;
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ mod check;
 mod class;
 mod layers;
 mod not_built;
+mod paces;
 mod problem;
 mod reading;
 mod secrets;
@@ -31,9 +32,9 @@ pub use class::{ClassConfig, QuietHoursConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
 pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{
-    ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LinksConfig, LogConfig, LogFormat, OutboxConfig,
-    OutboxProvider, PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig, StoreConfig,
-    StoreKind, TemplatesConfig,
+    ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LimitConfig, LinksConfig, LogConfig, LogFormat,
+    OutboxConfig, OutboxProvider, PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig,
+    StoreConfig, StoreKind, TemplatesConfig,
 };
 pub use show::Shown;
 
@@ -220,6 +221,13 @@ impl Config {
             .public_url
             .as_ref()
             .map_or_else(|| format!("http://{listening}"), |url| url.trim_end_matches('/').into())
+    }
+
+    /// How often each API key may call one node.
+    #[must_use]
+    pub fn limit(&self) -> Option<Pace> {
+        // What makes no limit was refused when the configuration was read.
+        self.http.limit.and_then(|limit| limit.limit().ok())
     }
 
     /// Whether the outbox may be told to misbehave.

@@ -32,6 +32,29 @@ pub struct HttpConfig {
     pub write_timeout: Span,
     pub idle_timeout: Span,
     pub max_connections: u32,
+    /// How often each API key may call one node. Absent: as often as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitConfig>,
+}
+
+/// `[http.limit]`; [`Pace`] has the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitConfig {
+    pub rate: u32,
+    pub per: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
+
+impl LimitConfig {
+    /// Without `burst`: the calls of one `per`.
+    ///
+    /// # Errors
+    /// Which number is at fault.
+    pub fn limit(&self) -> Result<Pace, NoPace> {
+        Pace::new(self.rate, self.per.0, self.burst.or(Some(self.rate)))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -106,6 +106,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
     };
     let mut types: Vec<(&str, BTreeSet<String>)> = vec![
         ("http", keys_of::<HttpConfig>()),
+        ("http.limit", keys_of::<LimitConfig>()),
         ("store", keys_of::<StoreConfig>()),
         ("store.sqlite", keys_of::<SqliteConfig>()),
         ("store.redis", keys_of::<RedisConfig>()),

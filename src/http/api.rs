@@ -9,10 +9,12 @@ use tokio::sync::Semaphore;
 
 use super::auth::KeyCache;
 use super::drain::Drain;
+use super::limit::{LimitNow, Limiter, Slip, TooMuch};
 use super::problem::{Code, Problem};
 use super::restored::HoldSeen;
 use crate::facts::{Fact, FactSink};
 use crate::intake::accept::{Intake, PolicyNow};
+use crate::intake::fields::FieldProblem;
 use crate::intake::pages::PageDesk;
 use crate::intake::pauses::Pausing;
 use crate::intake::preferences::PreferenceDesk;
@@ -71,6 +73,8 @@ pub struct Deps {
     pub workers: Workers,
     pub drain: Drain,
     pub limits: ApiLimits,
+    /// How often each key may call.
+    pub limit: LimitNow,
 }
 
 /// How long and how much.
@@ -103,6 +107,7 @@ pub struct Api {
     pub key_cache: KeyCache,
     pub hold: HoldSeen,
     pub large_bodies: Arc<Semaphore>,
+    pub limiter: Limiter,
 }
 
 pub type Shared = Arc<Api>;
@@ -112,7 +117,31 @@ impl Api {
     pub fn new(deps: Deps) -> Self {
         let key_cache = KeyCache::new(deps.limits.key_cache);
         let large_bodies = Arc::new(Semaphore::new(deps.limits.large_bodies));
-        Self { deps, key_cache, hold: HoldSeen::default(), large_bodies }
+        let limiter = Limiter::new(deps.limit.clone(), deps.clock.clone());
+        Self { deps, key_cache, hold: HoldSeen::default(), large_bodies, limiter }
+    }
+
+    /// Counts `cost` calls of the key; what it has left then is noted for the headers.
+    ///
+    /// # Errors
+    /// 429 for now; 422 for a batch that costs more than the key can ever save up.
+    pub fn count(&self, key: &ApiKey, slip: &Slip, cost: u32) -> Result<(), Problem> {
+        match self.limiter.spend(&key.hash, cost) {
+            Ok(standing) => {
+                slip.note(standing);
+                Ok(())
+            }
+            Err(TooMuch::Now { standing, retry_after }) => {
+                slip.note(Some(standing));
+                let detail = "The key calls more often than it may. Nothing was done and nothing is counted; send the \
+                              same request again after Retry-After.";
+                Err(Problem { retry_after, ..Problem::new(Code::RateLimited, detail) })
+            }
+            Err(TooMuch::Ever { most }) => Err(Problem::invalid(vec![FieldProblem::new(
+                "/items",
+                format!("must hold at most {most} items: each counts as a call, and a key may make no more at once"),
+            )])),
+        }
     }
 
     /// Waits for the store, but not long. A call that is given up may still have its effect: every

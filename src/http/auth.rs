@@ -10,6 +10,7 @@ use axum::http::{header, request::Parts};
 
 use super::api::{Api, Shared};
 use super::keys;
+use super::limit::Slip;
 use super::problem::{Code, Problem};
 use crate::intake::caller::Caller;
 use crate::ports::admin::{ApiKey, Can};
@@ -94,9 +95,13 @@ pub trait Permission: Send + Sync + 'static {
     /// Any of these will do.
     const CAN: &'static [Can];
     const NAME: &'static str;
+    /// As how many calls it counts; 0 where the handler counts, because it has to look.
+    const COST: u32 = 1;
 }
 
 pub struct ToSend;
+/// Each of what is sent counts as a call.
+pub struct ToSendMany;
 pub struct ToRead;
 pub struct ToAdmin;
 /// To see what is kept of recipients: whoever keeps it, and whoever looks into what became of a message to them.
@@ -105,6 +110,12 @@ pub struct ToSee;
 impl Permission for ToSend {
     const CAN: &'static [Can] = &[Can::Send];
     const NAME: &'static str = "`send`";
+}
+
+impl Permission for ToSendMany {
+    const CAN: &'static [Can] = ToSend::CAN;
+    const NAME: &'static str = ToSend::NAME;
+    const COST: u32 = 0;
 }
 
 impl Permission for ToRead {
@@ -127,6 +138,8 @@ pub struct Allowed<P> {
     pub caller: Caller,
     /// The key itself, for what keys may do about keys.
     pub key: ApiKey,
+    /// For what the handler itself counts.
+    pub slip: Slip,
     permission: PhantomData<P>,
 }
 
@@ -135,9 +148,13 @@ impl<P: Permission> FromRequestParts<Shared> for Allowed<P> {
 
     async fn from_request_parts(parts: &mut Parts, api: &Shared) -> Result<Self, Problem> {
         let key = api.key(parts).await?;
+        let slip = parts.extensions.get::<Slip>().cloned().unwrap_or_default();
+        if P::COST > 0 {
+            api.count(&key, &slip, P::COST)?;
+        }
         if !P::CAN.iter().any(|one| key.can.contains(one)) {
             return Err(Problem::new(Code::Forbidden, format!("The key lacks the permission {}.", P::NAME)));
         }
-        Ok(Self { caller: Caller::of(&key), key, permission: PhantomData })
+        Ok(Self { caller: Caller::of(&key), key, slip, permission: PhantomData })
     }
 }

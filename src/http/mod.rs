@@ -14,6 +14,7 @@ pub mod guarded_io;
 pub mod headers;
 pub mod keys;
 pub mod keys_api;
+pub mod limit;
 pub mod lists;
 pub mod notifications;
 pub mod observe;

@@ -12,7 +12,7 @@ use belfry_domain::timeline::Hop;
 use belfry_domain::{DeliveryId, NotificationId};
 
 use super::api::Shared;
-use super::auth::{Allowed, ToRead, ToSend};
+use super::auth::{Allowed, ToRead, ToSend, ToSendMany};
 use super::body::{LARGE, MOST_BATCH, MOST_BODY, MOST_WITH_ATTACHMENTS, ReadBody, check_size, json};
 use super::headers::{REPLAYED, idempotency_key, traceparent};
 use super::openapi::{BodyProblems, CancelProblems, ReadProblems, SendProblems};
@@ -194,12 +194,13 @@ fn told(answer: Answer) -> Result<(Taken, bool), Problem> {
 )]
 pub async fn send_batch(
     State(api): State<Shared>,
-    allowed: Allowed<ToSend>,
+    allowed: Allowed<ToSendMany>,
     request: Request,
 ) -> Result<Response, Problem> {
     let instance = request.uri().path().to_owned();
     let trace = traceparent(request.headers());
     let read = api.json_body(request, MOST_BATCH).await?;
+    api.count(&allowed.key, &allowed.slip, items_of(&read).await?)?;
     let caller = allowed.caller;
     let stored = stored_of(&api, &caller, &read, batch::all_named).await?;
     let items = {
@@ -225,6 +226,14 @@ pub async fn send_batch(
         results.data.extend(each);
     }
     Ok(Json(results).into_response())
+}
+
+/// As how many calls a batch counts. One that nothing can be read of is refused later, as a call.
+async fn items_of(read: &ReadBody) -> Result<u32, Problem> {
+    let bytes = Arc::clone(&read.bytes);
+    let work = move || Ok(json(&bytes).map_or(0, |node| batch::count(&node)));
+    let many = if read.bytes.len() > LARGE { off_thread(work).await? } else { work()? };
+    Ok(u32::try_from(many).unwrap_or(u32::MAX).max(1))
 }
 
 fn result(key: String, answer: Answer, docs: &str, instance: &str) -> BatchResultView {

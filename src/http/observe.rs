@@ -12,6 +12,7 @@ use futures::FutureExt as _;
 
 use super::api::Shared;
 use super::headers::takes_json;
+use super::limit::Slip;
 use super::problem::{Code, Problem};
 use super::query::Params;
 use super::{dead_tokens, lists, outbox, suppressions};
@@ -60,13 +61,15 @@ pub const ROUTES: &[&str] = &[
 ];
 
 /// Runs the request, turns problems and panics into their bodies, and tells what was answered.
-pub async fn observe(State(api): State<Shared>, request: Request, next: Next) -> Response {
+pub async fn observe(State(api): State<Shared>, mut request: Request, next: Next) -> Response {
     let began = api.deps.clock.boot();
     let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let route = ROUTES.iter().find(|route| Some(**route) == matched.as_deref()).copied().unwrap_or("other");
     let method = method_name(request.method());
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/v1/");
+    let slip = Slip::default();
+    request.extensions_mut().insert(slip.clone());
     let mut response = match refused(&request, is_api).or_else(|| unknown_parameter(&request, route)) {
         Some(problem) => axum::response::IntoResponse::into_response(problem),
         None => run(&api, with_plain_encoding(request), next).await,
@@ -76,6 +79,9 @@ pub async fn observe(State(api): State<Shared>, request: Request, next: Next) ->
     }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(standing) = slip.noted() {
+        standing.write(headers);
+    }
     if is_api {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -22,7 +22,9 @@ use super::schema::NewNotification;
             Tenant, environment and permissions come from the API key alone.\n\n\
             A revoked API key stops working within 3 seconds. Bodies may be compressed (`gzip`, `br`); limits count \
             decompressed bytes: 1 MiB, a batch 8 MiB, a notification with attachments 15 MiB of which at most 1 MiB \
-            is not attachments. JSON is taken with at most 32 levels, without duplicate keys, in UTF-8.",
+            is not attachments. JSON is taken with at most 32 levels, without duplicate keys, in UTF-8.\n\n\
+            Where calls are limited (`[http.limit]`), every answer to a call that was counted has `RateLimit-Policy` and \
+            `RateLimit`: what its key may still call on this node. A batch counts its items.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(ProblemBody, ErrorBody)),
@@ -135,12 +137,13 @@ macro_rules! problem_set {
     };
 }
 
-const ALWAYS: [Code; 7] = [
+const ALWAYS: [Code; 8] = [
     Code::BadParameter,
     Code::Unauthenticated,
     Code::Forbidden,
     Code::MethodNotAllowed,
     Code::NotAcceptable,
+    Code::RateLimited,
     Code::Internal,
     Code::StoreUnavailable,
 ];
@@ -240,7 +243,7 @@ fn problem_responses(codes: &[Code]) -> BTreeMap<String, RefOr<Response>> {
         let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
         let mut response =
             ResponseBuilder::new().description(words.join(" ")).content("application/problem+json", content);
-        if codes.iter().any(|code| matches!(code, Code::StoreUnavailable | Code::Busy)) {
+        if codes.iter().any(|code| matches!(code, Code::StoreUnavailable | Code::Busy | Code::RateLimited)) {
             response = response.header("Retry-After", text_header("Seconds to wait before the same request again."));
         }
         if codes.contains(&Code::Unauthenticated) {

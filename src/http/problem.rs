@@ -82,6 +82,8 @@ codes! {
     KeyReused = "key_reused", UNPROCESSABLE_ENTITY, "The key, or `unique`, was used for another request";
     /// `intent_at` is older than repeats are remembered, so whether this is a repeat can no longer be known. It is not taken.
     TooOldToKnow = "too_old_to_know", UNPROCESSABLE_ENTITY, "Too old to know";
+    /// The key calls more often than `[http.limit]` lets it, counted by this node; a batch counts its items. Nothing was done; send the same request, with the same key, again after Retry-After.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many calls";
     /// Something failed that should not; it is logged.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// The store is away or too slow. Nothing is known to have happened; send the same request, with the same key, again after Retry-After.
@@ -96,11 +98,13 @@ pub struct Problem {
     pub code: Code,
     pub detail: String,
     pub errors: Vec<FieldProblem>,
+    /// Seconds, where the same request may work later.
+    pub retry_after: u64,
 }
 
 impl Problem {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), errors: Vec::new() }
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after: 1 }
     }
 
     #[must_use]
@@ -142,7 +146,9 @@ impl Problem {
 
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self.code {
-            Code::StoreUnavailable | Code::Busy => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            Code::StoreUnavailable | Code::Busy | Code::RateLimited => {
+                Some((header::RETRY_AFTER, HeaderValue::from(self.retry_after)))
+            }
             Code::Unauthenticated => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"belfry\"")))
             }

@@ -60,6 +60,15 @@ pub fn all_named(node: &Node<'_>) -> BTreeSet<String> {
     }
 }
 
+/// How many items there are. 0 where there are more than one batch may have: it is refused as a whole.
+#[must_use]
+pub fn count(node: &Node<'_>) -> usize {
+    match node.member("items").map(|items| &items.value) {
+        Some(Value::List(items)) if items.len() <= MOST_ITEMS => items.len(),
+        _ => 0,
+    }
+}
+
 fn item(intake: &Intake, asker: Asker<'_>, node: &Node<'_>, traceparent: Option<&str>) -> BatchItem {
     let key = node.member(KEY).and_then(Node::text).unwrap_or_default().to_owned();
     let arrival = Arrival { key: key.clone(), via: Hop::Batch, traceparent: traceparent.map(str::to_owned) };

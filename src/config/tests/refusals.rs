@@ -4,6 +4,12 @@ use super::{Config, Dir, Sources};
 
 /// File text → what every line of the refusal has to hold, one entry per problem.
 const BAD: &[(&str, &[&str])] = &[
+    ("[http.limit]\nrate = 5\n", &["http.limit: lacks the key \"per\""]),
+    ("[http]\nlimit = 5\n", &["http.limit: expected a table, found a number"]),
+    ("[http.limit]\nrate = 0\nper = \"1s\"\n", &["http.limit.rate: must be from 1 to 1000000"]),
+    ("[http.limit]\nrate = 5\nper = \"2d\"\n", &["http.limit.per: must be from 1ms to 1d"]),
+    ("[http.limit]\nrate = 5\nper = \"1s\"\nburst = 0\n", &["http.limit.burst: must be at least 1"]),
+    ("[http.limit]\nrate = 5\nper = \"1s\"\nbust = 9\n", &["http.limit.bust: no such key; did you mean \"burst\"?"]),
     ("[http]\nlistne = \"x\"\n", &["http.listne: no such key; did you mean \"listen\"?"]),
     ("[htpp]\nlisten = \"x\"\n", &["htpp: no such key; did you mean \"http\"?"]),
     ("[zebra]\n", &["zebra: no such key; known here: http, store"]),

@@ -71,6 +71,32 @@ fn files_that_cannot_be_read_leave_the_old_configuration_in_force() {
 }
 
 #[test]
+fn a_reload_changes_how_often_a_key_may_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let file = dir.join("belfry.toml");
+    let limit = |burst: u32| format!("[http.limit]\nrate = 1\nper = \"1h\"\nburst = {burst}\n");
+    std::fs::write(&file, limit(1)).unwrap();
+    let server = Running::start(dir, &["--port", "0", "--config", "belfry.toml"], &[]);
+    let key = std::fs::read_to_string(dir.join(".belfry/api-key")).unwrap();
+    let head = format!("GET /v1/notifications HTTP/1.1\r\nAuthorization: Bearer {}", key.trim());
+    let asks = || asked(&server, &head, "");
+    assert!(asks().contains("ratelimit-policy: \"default\";q=1;w=3600\r\n"));
+    let refused = asks();
+    assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("\"code\":\"rate_limited\""), "{refused}");
+    std::fs::write(&file, limit(3)).unwrap();
+    server.signal(Signal::HUP);
+    let taken = until("another limit", PATIENCE, || Some(asks()).filter(|told| told.starts_with("HTTP/1.1 200")));
+    assert!(taken.contains("ratelimit: \"default\";r=2;t=3600\r\n"), "{taken}");
+    std::fs::write(&file, "").unwrap();
+    server.signal(Signal::HUP);
+    let free = until("no limit", PATIENCE, || Some(asks()).filter(|told| !told.contains("ratelimit")));
+    assert!(free.starts_with("HTTP/1.1 200"), "{free}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().0.code(), Some(0));
+}
+
+#[test]
 fn a_folder_of_templates_that_was_named_has_to_be_there() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("plain"), "").unwrap();

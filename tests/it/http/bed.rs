@@ -1,13 +1,12 @@
 //! A whole server on a port of its own, over the store in memory, and a client to ask it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use belfry::content::Content;
 use belfry::facts::{Fact, FactSink};
+use belfry::http::limit::LimitNow;
 use belfry::http::server::{Served, Server, ServerLimits};
 use belfry::http::{ApiLimits, Deps, Drain, keys};
 use belfry::intake::accept::{Intake, IntakePorts, PolicyNow};
@@ -17,10 +16,10 @@ use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
 use belfry::intake::suppressions::Blocklist;
-use belfry::machine::{MachineClock, MachineDice};
+use belfry::machine::MachineDice;
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
 use belfry::ports::circuits::OpenCircuits;
-use belfry::ports::clock::{Boot, Clock};
+use belfry::ports::clock::Clock as _;
 use belfry::ports::deliveries::{ClaimAsk, Deliveries, Settle, Written};
 use belfry::ports::outbox::Misbehaviours;
 use belfry::ports::pauses::Board;
@@ -36,37 +35,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::policy::policy;
+use super::shifted::ShiftedClock;
 
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How long a test waits for what has to come at once.
 pub const SOON: Duration = Duration::from_secs(20);
-
-/// The machine's clock, set forward by tests.
-pub struct ShiftedClock {
-    by_ms: AtomicI64,
-}
-
-impl ShiftedClock {
-    pub fn forward(&self, by: Duration) {
-        self.by_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
-    }
-}
-
-#[async_trait]
-impl Clock for ShiftedClock {
-    fn now(&self) -> UnixMs {
-        UnixMs(MachineClock.now().0 + self.by_ms.load(Ordering::SeqCst))
-    }
-
-    fn boot(&self) -> Boot {
-        MachineClock.boot() + Duration::from_millis(u64::try_from(self.by_ms.load(Ordering::SeqCst)).unwrap())
-    }
-
-    async fn sleep_until(&self, until: Boot) {
-        let left = until.saturating_sub(self.boot());
-        MachineClock.sleep_until(MachineClock.boot() + left).await;
-    }
-}
 
 #[derive(Default)]
 pub struct Recorded(pub Mutex<Vec<Fact>>);
@@ -100,6 +73,9 @@ pub struct Plan {
     pub bootstrap: Option<String>,
     pub misbehave_allowed: bool,
     pub circuits: OpenCircuits,
+    pub limit: LimitNow,
+    /// The clock stands still but for what the test sets it forward.
+    pub still: bool,
 }
 
 impl Default for Plan {
@@ -113,6 +89,8 @@ impl Default for Plan {
             bootstrap: None,
             misbehave_allowed: true,
             circuits: Arc::new(Vec::new),
+            limit: Arc::new(|| None),
+            still: false,
         }
     }
 }
@@ -153,7 +131,7 @@ impl Bed {
             // Whoever else installs it in this binary installs the same one.
             drop(rustls::crypto::ring::default_provider().install_default());
         });
-        let clock = Arc::new(ShiftedClock { by_ms: AtomicI64::new(0) });
+        let clock = Arc::new(if plan.still { ShiftedClock::still() } else { ShiftedClock::default() });
         let store = InlineStore::open(clock.clone());
         let facts = Arc::new(Recorded::default());
         let drain = Drain::default();
@@ -194,6 +172,7 @@ impl Bed {
             durability: "nothing".into(),
             drain: drain.clone(),
             limits: plan.limits,
+            limit: plan.limit,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
