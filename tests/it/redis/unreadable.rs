@@ -6,7 +6,6 @@ use std::time::Duration;
 use belfry::ports::StoreError;
 use belfry::ports::deliveries::{PurgeAsk, Settle, Written};
 use belfry::ports::store_news::{StoreNews, StoreWatch};
-use belfry::ports::suppressions::Suppressions as _;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
 use belfry::store::redis::{Clocks, RedisStore, StoreClock};
