@@ -176,13 +176,29 @@ fn names(config: &Config) -> Names {
 fn load_content(config: &Config) -> Result<Content, ConfigErrors> {
     let key = "templates.path";
     let place = config.templates.path.display();
-    Content::load_or_built_in(&config.templates.path).map_err(|problems| {
+    let content = Content::load_or_built_in(&config.templates.path).map_err(|problems| {
         let one = |problem: TemplateProblem| {
             let what = format!("{place}/{}", problem.to_string().trim_start_matches('/'));
             Problem { key: key.to_owned(), origin: config.origin(key), what }
         };
         ConfigErrors { problems: problems.into_iter().map(one).collect() }
-    })
+    })?;
+    let problems = uncounted(config, &content);
+    if problems.is_empty() { Ok(content) } else { Err(ConfigErrors { problems }) }
+}
+
+/// Templates that caps count and that there are not: such a cap would let everything through.
+fn uncounted(config: &Config, content: &Content) -> Vec<Problem> {
+    let known: Vec<&str> = content.names().collect();
+    let mut problems = Vec::new();
+    for (cap, of) in &config.caps {
+        for name in of.templates.iter().filter(|name| !known.contains(&name.as_str())) {
+            let key = format!("caps.{cap}.templates");
+            let what = format!("there is no template \"{name}\"; there are {}", known.join(", "));
+            problems.push(Problem { origin: config.origin(&key), key, what });
+        }
+    }
+    problems
 }
 
 /// On a thread of its own that nobody joins: a disk that does not answer must hold up neither the

@@ -1,6 +1,7 @@
 //! `[classes.<name>]`: as configured, and as the domain wants it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
@@ -63,6 +64,9 @@ pub struct ClassConfig {
     pub titles: BTreeMap<String, String>,
 }
 
+/// By so much quiet hours last longer where clocks are put back within them.
+const CLOCK_CHANGE: Duration = Duration::from_secs(3_600);
+
 fn nothing_is_said(switches: &Switches) -> bool {
     *switches == Switches::default()
 }
@@ -80,8 +84,8 @@ pub struct QuietHoursConfig {
 }
 
 impl QuietHoursConfig {
-    fn read(&self) -> Result<QuietHours, NoQuietHours> {
-        QuietHours::new(&self.from, &self.to, &self.zone)
+    fn read(&self) -> Result<QuietHours, Vec<NoQuietHours>> {
+        QuietHours::read(&self.from, &self.to, &self.zone)
     }
 }
 
@@ -158,19 +162,20 @@ impl ClassConfig {
     }
 
     /// What is wrong with its quiet hours: the key below the class, and what would be right.
-    pub(super) fn wrong_hours(&self) -> Option<(String, String)> {
+    pub(super) fn wrong_hours(&self) -> Vec<(String, String)> {
         let key = |key: &str| format!("quiet_hours.{key}");
-        match self.quiet_hours.as_ref()?.read() {
-            Err(wrong) => Some((key(wrong.key), wrong.problem.to_owned())),
-            Ok(hours) if hours.length() >= self.expiry.0 => Some((
+        match self.quiet_hours.as_ref().map(QuietHoursConfig::read) {
+            None => Vec::new(),
+            Some(Err(wrong)) => wrong.into_iter().map(|one| (key(one.key), one.problem.to_owned())).collect(),
+            Some(Ok(hours)) if hours.length() + CLOCK_CHANGE >= self.expiry.0 => vec![(
                 key("to"),
                 format!(
-                    "must lie less than the class's expiry ({}) after from: what comes at the beginning of the quiet hours \
-                     could never go out",
+                    "must lie less than the class's expiry ({}) after from, by more than an hour, which they last longer \
+                     where clocks are put back: what comes at the beginning of the quiet hours could never go out",
                     self.expiry
                 ),
-            )),
-            Ok(_) => None,
+            )],
+            Some(Ok(_)) => Vec::new(),
         }
     }
 

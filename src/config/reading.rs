@@ -194,6 +194,7 @@ fn needed(name: &str) -> &'static str {
 fn hint(key: &str) -> Option<&'static str> {
     match key {
         "http.listen" => Some("expected an address and a port such as \"127.0.0.1:8090\"; no name, no port alone"),
+        cap if cap.starts_with("caps.") && cap.ends_with(".limit") => Some("expected a whole number from 1 to 10000"),
         "store.redis.shards" => Some("expected a whole number from 1 to 256"),
         _ => None,
     }

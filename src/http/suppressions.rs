@@ -20,12 +20,11 @@ use crate::intake::fields::FieldProblem;
 use crate::intake::instant::rfc3339;
 use crate::intake::suppressions::{read_whom, too_many};
 use crate::ports::deliveries::Owner;
-use crate::ports::suppressions::{MOST_LISTED, Suppressed, SuppressionId};
+use crate::ports::suppressions::{MOST_LISTED, Suppressed, SuppressionId, is_place};
 
 pub const FILTERS: &[&str] = &["cursor", "limit"];
 /// Suppressions on a page where nothing is said.
 const PAGE: u16 = 100;
-const MOST_CURSOR: usize = 128;
 
 /// An address that nothing, or nothing of a category, is to go to.
 #[derive(ToSchema)]
@@ -219,7 +218,8 @@ pub async fn list(
     uri: Uri,
 ) -> Result<Json<SuppressionPage>, Problem> {
     let mut params = Params::of(&uri, FILTERS);
-    let after = params.bounded("cursor", MOST_CURSOR);
+    let right = "must be a `next_cursor` of this list";
+    let after = params.parsed("cursor", right, |text| is_place(text).then(|| text.to_owned()));
     let limit = params
         .parsed("limit", "must be a number from 1 to 500", |text| {
             text.parse().ok().filter(|limit| (1..=MOST_LISTED).contains(limit))

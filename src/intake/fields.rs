@@ -151,9 +151,10 @@ impl<'n, 'a> Object<'n, 'a> {
 
     /// An RFC 3339 instant, if it is there.
     pub fn instant(&self, name: &str, problems: &mut Problems) -> Option<UnixMs> {
-        let read = self.get(name)?.text().and_then(instant::read);
+        let text = self.get(name)?.text();
+        let read = text.and_then(instant::read);
         if read.is_none() {
-            problems.add(self.at(name), "must be an RFC 3339 date-time with its offset, such as 2026-12-24T18:00:00Z");
+            problems.add(self.at(name), instant::wrong(text.unwrap_or_default()));
         }
         read
     }

@@ -20,6 +20,16 @@ pub fn read(text: &str) -> Option<UnixMs> {
     text.parse::<Timestamp>().ok().map(|instant| UnixMs(instant.as_millisecond()))
 }
 
+/// What would be right in place of a text that [`read`] makes nothing of.
+#[must_use]
+pub fn wrong(text: &str) -> &'static str {
+    if looks_like_rfc3339(text.as_bytes()) {
+        "must be a date and time that there is, and no later than 9999-12-30T22:00:00Z"
+    } else {
+        "must be an RFC 3339 date-time with its offset (23:59 at the most), such as 2026-12-24T18:00:00Z"
+    }
+}
+
 /// The shape only: the calendar is jiff's.
 fn looks_like_rfc3339(text: &[u8]) -> bool {
     let shape = b"dddd-dd-ddTdd:dd:dd";
@@ -41,7 +51,11 @@ fn looks_like_rfc3339(text: &[u8]) -> bool {
     }
     match rest {
         [b'Z' | b'z'] => true,
-        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit()),
+        [b'+' | b'-', h1, h2, b':', m1, m2] => {
+            let digits = [h1, h2, m1, m2].iter().all(|byte| byte.is_ascii_digit());
+            // RFC 3339 5.6: 00 to 23, 00 to 59.
+            digits && (*h1, *h2) <= (b'2', b'3') && *m1 <= b'5'
+        }
         _ => false,
     }
 }
@@ -49,6 +63,23 @@ fn looks_like_rfc3339(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_moment_is_said_of_it() {
+        for (text, says) in [
+            ("9999-12-31T23:59:59Z", "no later than 9999-12-30T22:00:00Z"),
+            ("2026-02-30T00:00:00Z", "a date and time that there is"),
+            ("2026-01-01T00:00:00+25:00", "23:59 at the most"),
+            ("2026-01-01T00:00:00+00:60", "23:59 at the most"),
+            ("2026-01-01T00:00:00", "with its offset"),
+            ("soon", "RFC 3339"),
+        ] {
+            assert_eq!(read(text), None, "{text}");
+            assert!(wrong(text).contains(says), "{text}: {}", wrong(text));
+        }
+        assert!(read("2026-01-01T00:00:00+23:59").is_some());
+        assert!(read("9999-12-30T22:00:00Z").is_some());
+    }
 
     #[test]
     fn reads_rfc_3339_and_nothing_looser() {

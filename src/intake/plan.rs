@@ -62,8 +62,7 @@ pub fn plan(
     let latest = submission.send_at.map_or(now, |at| at.max(now)).plus(class.expiry);
     let expires_at = submission.expires_at.map_or(latest, |asked| asked.min(latest));
     let template = submission.inputs.source.frozen().cloned();
-    let hashes =
-        submission.slots.iter().map(|slot| address::hash(secret, slot.channel, &slot.address.0)).collect::<Vec<_>>();
+    let hashes = submission.slots.iter().map(|slot| slot.hash(secret)).collect::<Vec<_>>();
     let deliveries = submission.slots.iter().zip(&hashes).zip(&submission.content_hashes);
     let deliveries = deliveries.map(|((slot, address_hash), content_hash)| {
         let device = submission.inputs.to.device(&slot.name).map(of).unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use belfry_domain::ChannelKind;
 
+use super::address;
+use super::canonical::Secret;
 use crate::content::inputs::{Device, STORED};
 use crate::ports::message::Address;
 use crate::ports::policy::DeviceOf;
@@ -12,6 +14,14 @@ pub struct Slot {
     pub channel: ChannelKind,
     pub name: String,
     pub address: Address,
+}
+
+impl Slot {
+    /// As in `Delivery::address_hash`.
+    #[must_use]
+    pub fn hash(&self, secret: &Secret) -> String {
+        address::hash(secret, self.channel, &self.address.0)
+    }
 }
 
 /// Of which app and environment a device is.

@@ -202,6 +202,10 @@ fn whom(object: &Object<'_, '_>, problems: &mut Problems) -> Option<Whom> {
         problems.add("/address", "must be the whole address, not one that was masked");
         return None;
     }
+    if channel == Some(ChannelKind::Email) && text.contains('*') {
+        problems.add("/address", "must be one whole address: patterns such as *@example.com do not work here");
+        return None;
+    }
     let address = match channel? {
         ChannelKind::Email => address::email(&text),
         ChannelKind::Sms => address::phone(&text),

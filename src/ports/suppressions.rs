@@ -156,6 +156,14 @@ pub struct SuppressedPage {
     pub next: Option<String>,
 }
 
+/// Whether a store can have given it out: since when in 15 digits, then the 48 of an id.
+#[must_use]
+pub fn is_place(text: &str) -> bool {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let parts = text.split_at_checked(15).filter(|(_, id)| id.len() == 48);
+    parts.is_some_and(|(time, id)| time.bytes().all(|byte| byte.is_ascii_digit()) && id.bytes().all(is_hex))
+}
+
 /// What is kept about an address.
 pub type Found = Result<Vec<Suppressed>, StoreError>;
 

@@ -3,10 +3,8 @@
 
 use belfry_domain::UnixMs;
 
-use super::registry::{TIME_DIGITS, dead_time};
-use crate::ports::suppressions::{Suppressed, SuppressedPage, SuppressionId};
-
-const ID_DIGITS: usize = 48;
+use super::registry::dead_time;
+use crate::ports::suppressions::{Suppressed, SuppressedPage, SuppressionId, is_place};
 
 #[must_use]
 pub fn place(since: UnixMs, id: SuppressionId) -> String {
@@ -16,10 +14,7 @@ pub fn place(since: UnixMs, id: SuppressionId) -> String {
 /// A place that a store gave out.
 #[must_use]
 pub fn read_place(text: &str) -> Option<&str> {
-    let (time, id) = text.split_at_checked(TIME_DIGITS)?;
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let fits = time.bytes().all(|byte| byte.is_ascii_digit()) && id.len() == ID_DIGITS && id.bytes().all(is_hex);
-    fits.then_some(text)
+    is_place(text).then_some(text)
 }
 
 /// An entry in place of the one before.

@@ -12,7 +12,7 @@
 //! - Redis: one sorted set for each cap key, alone on its slot; members are reservations (12 bytes), scores
 //!   their latest moments. *Take* is one script that reads the server's `TIME`. A member that is there and
 //!   still counts is raised (`ZADD XX GT`): a repeat. Otherwise `ZCOUNT` of what still counts decides. Below the
-//!   limit: `ZADD`, and an expiry at the highest score plus the window. At it: the answer is `ZREVRANGE` at rank
+//!   limit: `ZADD`, and an expiry at the highest score plus the window as they are then. At it: the answer is `ZREVRANGE` at rank
 //!   `limit - 1`, a count of what has ended, and the first score that lies ahead. Each take removes at most 128
 //!   members that count no more, by rank: more than it adds, so a key holds little more than its limit.
 //!   *Count* is `ZADD XX LT` with the server's time, *give back* is `ZREM`.

@@ -76,17 +76,37 @@ impl QuietHours {
     /// `from` and `to` as in `22:00`. `fallback`: the zone of recipients whose own is missing or not known.
     ///
     /// # Errors
-    /// [`NoQuietHours`].
-    pub fn new(from: &str, to: &str, fallback: &str) -> Result<Self, NoQuietHours> {
-        let no = |key, problem| NoQuietHours { key, problem };
-        let time = |key, text| time_of_day(text).ok_or(no(key, "must be a time from 00:00 to 23:59"));
-        let (from, to) = (time("from", from)?, time("to", to)?);
-        if from == to {
-            return Err(no("to", "must differ from from: it would be quiet always or never"));
+    /// All that is wrong with them.
+    pub fn read(from: &str, to: &str, fallback: &str) -> Result<Self, Vec<NoQuietHours>> {
+        let mut wrong = Vec::new();
+        let mut refuse = |key, problem| wrong.push(NoQuietHours { key, problem });
+        let times = [("from", from), ("to", to)].map(|(key, text)| {
+            let time = time_of_day(text);
+            if time.is_none() {
+                refuse(key, "must be a time from 00:00 to 23:59");
+            }
+            time
+        });
+        if times[0].is_some() && times[0] == times[1] {
+            refuse("to", "must differ from from: it would be quiet always or never");
         }
-        let fallback =
-            fallback.parse().map_err(|NoZone| no("zone", "must be an IANA time zone such as Europe/Stockholm"))?;
-        Ok(Self { from, to, fallback })
+        let zone = fallback.parse();
+        if zone.is_err() {
+            refuse("zone", "must be an IANA time zone such as Europe/Stockholm");
+        }
+        match (times, zone) {
+            ([Some(from), Some(to)], Ok(fallback)) if wrong.is_empty() => Ok(Self { from, to, fallback }),
+            _ => Err(wrong),
+        }
+    }
+
+    /// As [`Self::read`].
+    ///
+    /// # Errors
+    /// The first of all that is wrong.
+    pub fn new(from: &str, to: &str, fallback: &str) -> Result<Self, NoQuietHours> {
+        let unnamed = NoQuietHours { key: "from", problem: "must be a time from 00:00 to 23:59" };
+        Self::read(from, to, fallback).map_err(|wrong| wrong.first().copied().unwrap_or(unnamed))
     }
 
     /// How long they are on a day without a change of clocks.

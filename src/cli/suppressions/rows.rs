@@ -19,16 +19,12 @@ pub struct Row {
 /// Its first row does not.
 pub fn read(text: &str) -> Result<Vec<Row>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(by) = other_separator(ends(text).next().unwrap_or_default()) {
+        return Err(format!("line 1: looks like {by} separates the cells; a comma must"));
+    }
     let mut lines = cells(text).into_iter();
     let known = COLUMNS.join(", ");
-    let first_line = ends(text).next().unwrap_or_default().to_lowercase();
-    let first = || match [(';', "a semicolon"), ('\t', "a tab")].into_iter().find(|(by, _)| {
-        first_line.split(*by).count() > 1
-            && first_line.split(*by).any(|name| name.trim_matches(['"', ' ']) == "address")
-    }) {
-        Some((_, by)) => format!("line 1: looks like {by} separates the cells; a comma must"),
-        None => format!("the first row must name the columns: address, and as needed others of {known}"),
-    };
+    let first = || format!("the first row must name the columns: address, and as needed others of {known}");
     let heading = lines.next().ok_or_else(first)?.1.map_err(|wrong| format!("line 1: {wrong}"))?;
     let heading: Vec<String> = heading.iter().map(|name| name.trim().to_lowercase()).collect();
     let unknown: Vec<usize> =
@@ -62,6 +58,15 @@ fn body(heading: &[String], cells: Vec<String>) -> Result<Map<String, Value>, St
         said.filter(|(_, cell)| !cell.is_empty()).map(|(name, cell)| (name.clone(), cell.into())).collect();
     body.entry("channel").or_insert_with(|| "email".into());
     Ok(body)
+}
+
+/// What the columns' names are separated by, where it is no comma.
+fn other_separator(heading: &str) -> Option<&'static str> {
+    let separates = |by: char| {
+        let mut names = heading.split(by).map(|name| name.trim_matches(['"', ' ']));
+        heading.contains(by) && names.any(|name| name.eq_ignore_ascii_case("address"))
+    };
+    [(';', "a semicolon"), ('\t', "a tab")].into_iter().find(|(by, _)| separates(*by)).map(|(_, name)| name)
 }
 
 /// Its lines, whatever ends them.

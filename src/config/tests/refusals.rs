@@ -68,12 +68,29 @@ const BAD: &[(&str, &[&str])] = &[
         &["classes.digest.quiet_hours.from: must be a time from 00:00 to 23:59"],
     ),
     (
+        "[classes.digest]\nquiet_hours = { from = \"22\", to = \"7\", zone = \"UTC\" }\n",
+        &[
+            "classes.digest.quiet_hours.from: must be a time from 00:00 to 23:59",
+            "classes.digest.quiet_hours.to: must be a time from 00:00 to 23:59",
+        ],
+    ),
+    (
+        "[classes.digest]\nexpiry = \"10h\"\nquiet_hours = { from = \"22:00\", to = \"07:00\", zone = \"UTC\" }\n",
+        &[
+            "classes.digest.quiet_hours.to: must lie less than the class's expiry (10h) after from, by more than an hour",
+        ],
+    ),
+    (
+        "[classes.code]\ncaps = [\"x\"]\n[caps.x]\nper = \"address\"\nlimit = -1\nwindow = \"1h\"\nthen = \"defer\"\n",
+        &["caps.x.limit: expected a whole number from 1 to 10000"],
+    ),
+    (
         "[classes.digest]\nquiet_hours = { from = \"22:00\", to = \"07:00\", zone = \"Mars\" }\n",
         &["classes.digest.quiet_hours.zone: must be an IANA time zone such as Europe/Stockholm"],
     ),
     (
         "[classes.code]\nquiet_hours = { from = \"22:00\", to = \"22:10\", zone = \"UTC\" }\n",
-        &["classes.code.quiet_hours.to: must lie less than the class's expiry (10m) after from"],
+        &["classes.code.quiet_hours.to: must lie less than the class's expiry (10m) after from, by more than an hour"],
     ),
     (
         "[classes.digest.quiet_hours]\nfrom = \"22:00\"\nto = \"07:00\"\n",

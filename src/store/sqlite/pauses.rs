@@ -100,7 +100,7 @@ mod tests {
     use crate::ports::pauses::Pauses as _;
 
     #[tokio::test]
-    async fn a_store_of_layout_6_keeps_what_it_has_and_pauses_from_then_on() {
+    async fn a_store_of_layout_7_keeps_what_it_has_and_pauses_from_then_on() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("belfry.db");
         let open = || SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
@@ -108,7 +108,7 @@ mod tests {
         store.keep_template("before", "files").await.unwrap();
         store.close().await;
         let conn = rusqlite::Connection::open(&path).unwrap();
-        conn.execute_batch("DROP TABLE pauses; PRAGMA user_version = 6;").unwrap();
+        conn.execute_batch("DROP TABLE pauses; PRAGMA user_version = 7;").unwrap();
         drop(conn);
         let store = open();
         assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));

@@ -130,6 +130,20 @@ fn check_config_and_serve_refuse_the_same() {
     }
 }
 
+/// Such a cap would count nothing of what it is for.
+#[test]
+fn a_cap_of_a_template_that_there_is_not_is_refused_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[classes.receipt]\ncaps = [\"hourly\"]\n[caps.hourly]\nper = \"address\"\nlimit = 1\nwindow = \"1h\"\n\
+                then = \"defer\"\ntemplates = [\"recept\"]\n";
+    std::fs::write(dir.path().join("belfry.toml"), text).unwrap();
+    for command in [&["check-config"][..], &["serve", "--port", "0"]] {
+        let done = run(dir.path(), &[command, &["--config", "belfry.toml"]].concat(), &[]);
+        let said = "caps.hourly.templates: there is no template \"recept\"; there are ";
+        assert!(done.code == 78 && done.err.contains(said), "{command:?}: {done:?}");
+    }
+}
+
 #[test]
 fn a_mistyped_variable_is_refused_and_another_s_is_noted() {
     let dir = tempfile::tempdir().unwrap();

@@ -196,6 +196,8 @@ fn what_makes_no_quiet_hours_is_told_by_its_key() {
     }
     assert_eq!(refused("07:00", "07:00", "UTC").key, "to");
     assert_eq!(refused("22:00", "07:00", "Mars/Olympus").key, "zone");
+    let all: Vec<_> = QuietHours::read("25:00", "7", "Mars/Olympus").unwrap_err().iter().map(|one| one.key).collect();
+    assert_eq!(all, ["from", "to", "zone"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ local DROPPED = 128
 local function put(key, mine, latest, window)
   call('ZADD', key, format('%.0f', latest), mine)
   local top = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-  -- It goes by itself once nothing in it counts.
+  -- It goes by itself, once nothing in it counts as it stands now: ends that are told earlier do not hasten that.
   call('PEXPIRE', key, format('%.0f', top[2] + window - now))
 end
 
