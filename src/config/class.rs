@@ -143,8 +143,8 @@ mod defaults {
 pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
     let of = |name: &String, class: &ClassConfig| {
         let found = class.class(name).contradictions().into_iter().map(|one| (one.key.to_owned(), one.problem));
-        let wrong = [class.wrong_hours(), class.wrong_defaults(), class.wrong_unsubscribe(), class.wrong_titles()];
-        let found = wrong.into_iter().flatten().chain(found);
+        let others = [class.wrong_defaults(), class.wrong_unsubscribe(), class.wrong_titles()];
+        let found = class.wrong_hours().into_iter().chain(others.into_iter().flatten()).chain(found);
         found.map(|(key, problem)| (format!("classes.{name}.{key}"), problem)).collect::<Vec<_>>()
     };
     config.classes.iter().flat_map(|(name, class)| of(name, class)).collect()

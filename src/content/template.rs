@@ -110,29 +110,25 @@ impl Template {
             }
         }
         match meta {
-            Some(meta) if problems.is_empty() => {
-                let folders = folders(&files);
-                let images = attached::images(&files);
-                let version = files.version();
-                let running_on = RunningOn::default();
-                let variables = variables(&compiled);
-                let origins = files.texts().map(|(path, text)| (path.clone(), grammar::origins(text))).collect();
-                let names = variables.values().flatten();
-                let speaks_of_links = names.map(String::as_str).any(|name| LINKS.contains(&name));
-                Ok(Self {
-                    version,
-                    meta,
-                    language: compiled,
-                    variables,
-                    origins,
-                    speaks_of_links,
-                    running_on,
-                    images,
-                    folders,
-                    files,
-                })
-            }
+            Some(meta) if problems.is_empty() => Ok(Self::of(meta, compiled, files)),
             _ => Err(problems),
+        }
+    }
+
+    fn of(meta: Meta, language: Environment<'static>, files: Files) -> Self {
+        let variables = variables(&language);
+        let speaks_of_links = variables.values().flatten().any(|name| LINKS.contains(&name.as_str()));
+        Self {
+            version: files.version(),
+            meta,
+            language,
+            variables,
+            origins: files.texts().map(|(path, text)| (path.clone(), grammar::origins(text))).collect(),
+            speaks_of_links,
+            running_on: RunningOn::default(),
+            images: attached::images(&files),
+            folders: folders(&files),
+            files,
         }
     }
 
