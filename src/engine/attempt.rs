@@ -23,7 +23,7 @@ use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared, suppressions};
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
-use crate::ports::deliveries::{Claim, Spend, Written};
+use crate::ports::deliveries::{Claim, Owner, Spend, Written};
 use crate::ports::message::{Outgoing, Rendered};
 use crate::ports::policy::{DeviceOf, Provider};
 
@@ -81,7 +81,7 @@ pub(super) async fn run(
         let bounced = suppressions::bounced(&shared, &held.delivery, &event);
         let settled = shared.settle(held, event).await;
         if let (Some(entry), Settled::Done(_)) = (bounced, settled) {
-            shared.suppress(&suppressions::owner_of(&claim), entry).await;
+            shared.suppress(&Owner::of(&claim.notification), entry).await;
         }
     }
     drop((place, settling));

@@ -32,8 +32,7 @@ pub(super) struct Aimed {
 
 impl<'a> Work<'a> {
     pub(super) fn owner(&self) -> Owner {
-        let it = &self.claim.notification;
-        Owner { tenant: it.tenant.clone(), environment: it.environment.clone() }
+        Owner::of(&self.claim.notification)
     }
 
     /// The stored device's token for the next call; nothing for an address that came with the request.

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry_domain::admission::Rules;
 use belfry_domain::delivery::DeferWhy;
 use belfry_domain::pause::{self, Pause};
 use belfry_domain::subject::Subject;
@@ -105,9 +104,8 @@ pub(super) fn nothing_goes(policy: &Policy, pauses: &[Pause], lane: &Lane, now: 
     // The outbox has whatever is not to go out, of any channel.
     let channels = if served.is_empty() || lane.provider == OUTBOX { ChannelKind::ALL } else { &served };
     let mut classes = policy.classes.values().filter(|class| class.priority == lane.priority).peekable();
-    let none = Rules::default();
     let held = |class: &str| {
-        let exempt = policy.rules.get(class).unwrap_or(&none).pause_exempt;
+        let exempt = policy.rules_of(class).pause_exempt;
         channels.iter().all(|channel| {
             let subject = Subject::of_any(class, *channel, &lane.provider);
             pauses.iter().any(|pause| pause.tenant.is_none() && pause.holds(&subject, exempt, now))
@@ -136,7 +134,7 @@ impl Work<'_> {
             return None;
         }
         let policy = self.shared.policy();
-        let exempt = policy.rules.get(&delivery.class).is_some_and(|rules| rules.pause_exempt);
+        let exempt = policy.rules_of(&delivery.class).pause_exempt;
         let subject = Subject::of(delivery, &self.claim.notification, self.class);
         let until = pause::held_until(seen.rules(), &subject, exempt, self.shared.deps.clock.now())?;
         Some(Event::Held { until, why: DeferWhy::Paused })
@@ -145,14 +143,15 @@ impl Work<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ports::links::LinkPolicy;
     use std::collections::BTreeMap;
 
+    use belfry_domain::admission::Rules;
     use belfry_domain::class::RetryPolicy;
     use belfry_domain::pause::Paused;
     use belfry_domain::{Class, Order, Priority};
 
     use super::*;
+    use crate::ports::links::LinkPolicy;
     use crate::ports::policy::Route;
 
     const NOW: UnixMs = UnixMs(1_000_000);

@@ -11,7 +11,7 @@ use belfry_domain::{ChannelKind, Delivery, Event, Outcome, Why};
 use super::Shared;
 use crate::facts::{Fact, NotKept, ProviderNews};
 use crate::ports::clock::Boot;
-use crate::ports::deliveries::{Claim, Owner};
+use crate::ports::deliveries::Owner;
 use crate::ports::policy::OUTBOX;
 use crate::ports::suppressions::{Put, Suppressed};
 
@@ -76,11 +76,6 @@ pub(super) struct Bounced {
     entry: Suppressed,
     /// Most mailboxes are said not to exist.
     doubted: bool,
-}
-
-pub(super) fn owner_of(claim: &Claim) -> Owner {
-    let it = &claim.notification;
-    Owner { tenant: it.tenant.clone(), environment: it.environment.clone() }
 }
 
 /// Notes whether there is such a mailbox. Where there is not, what follows for this one address. What the outbox plays

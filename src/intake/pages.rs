@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use belfry_domain::ChannelKind;
 use belfry_domain::preferences::Preferences;
-use belfry_domain::suppression::{Suppression, SuppressionKind};
+use belfry_domain::subject::Subject;
+use belfry_domain::suppression::{self, Suppression, SuppressionKind};
 
 use super::accept::PolicyNow;
 use super::preferences::PreferenceDesk;
@@ -114,12 +115,8 @@ impl PageDesk {
                 if of_address.is_none() && link.recipient.is_none() {
                     continue;
                 }
-                let standing = match of_address.and(blocking(&said, &one.category, one.required)) {
-                    Some(SuppressionKind::Unsubscribe) => Standing::Off,
-                    Some(_) => Standing::Blocked,
-                    None if *on => Standing::On,
-                    None => Standing::Off,
-                };
+                let said: &[Suppression] = if of_address.is_some() { &said } else { &[] };
+                let standing = self.stands((&one.category, one.required), *channel, said, *on);
                 // A phone and a browser are one to people: on where either is.
                 let before = by.entry(Means::of(*channel)).or_insert(standing);
                 if standing == Standing::On {
@@ -142,12 +139,25 @@ impl PageDesk {
         let (Some(address), Some(category)) = (&link.address, &link.category) else { return Ok(Standing::On) };
         let required = self.is_required(category);
         let (wanted, said) = (self.wanted(link).await?, self.said(link).await?);
-        Ok(match blocking(&said, category, required) {
+        let on = required || self.on(&wanted, category, address.channel);
+        Ok(self.stands((category, required), address.channel, &said, on))
+    }
+
+    /// By the rules that are asked before a call.
+    fn stands(
+        &self,
+        (class, required): (&str, bool),
+        channel: ChannelKind,
+        said: &[Suppression],
+        on: bool,
+    ) -> Standing {
+        let subject = Subject { required, ..Subject::of_any(class, channel, "") };
+        match suppression::blocking(said, &subject, self.clock.now()) {
             Some(SuppressionKind::Unsubscribe) => Standing::Off,
             Some(_) => Standing::Blocked,
-            None if required || self.on(&wanted, category, address.channel) => Standing::On,
+            None if on => Standing::On,
             None => Standing::Off,
-        })
+        }
     }
 
     /// No more of the link's own category to its own address.
@@ -282,14 +292,4 @@ fn addressee(link: &Link, address: &LinkedAddress) -> Addressee {
 /// Unsubscribed whatever the category.
 fn of_everything(one: &Suppression) -> bool {
     one.kind == SuppressionKind::Unsubscribe && one.category.is_none() && one.sender.is_none()
-}
-
-/// The best reason among those in force about one address.
-fn blocking(said: &[Suppression], category: &str, required: bool) -> Option<SuppressionKind> {
-    let covers = |one: &&Suppression| {
-        one.sender.is_none()
-            && one.category.as_deref().is_none_or(|of| of == category)
-            && (one.kind.blocks_required() || !required)
-    };
-    said.iter().filter(covers).map(|one| one.kind).min()
 }

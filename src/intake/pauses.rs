@@ -303,7 +303,7 @@ fn wrong_name(kind: &str, name: &str, (policy, forced): (&Policy, bool)) -> Opti
         "class" if !policy.classes.contains_key(name) => {
             unknown("configured class", policy.classes.keys().map(String::as_str).collect())
         }
-        "class" if !forced && policy.rules.get(name).is_some_and(|rules| rules.pause_exempt) => {
+        "class" if !forced && policy.rules_of(name).pause_exempt => {
             Some("is a class that pauses let through: only with \"forced\": true it is held".into())
         }
         _ => None,

@@ -159,6 +159,11 @@ pub struct Owner {
 
 impl Owner {
     #[must_use]
+    pub fn of(notification: &Notification) -> Self {
+        Self { tenant: notification.tenant.clone(), environment: notification.environment.clone() }
+    }
+
+    #[must_use]
     pub fn owns(&self, record: &Record) -> bool {
         record.notification.tenant == self.tenant && record.notification.environment == self.environment
     }

@@ -28,7 +28,7 @@ impl Asked {
     /// `required`: of its class, [`Class::required`](belfry_domain::Class::required).
     #[must_use]
     pub fn of(delivery: &Delivery, notification: &Notification, required: bool) -> Self {
-        let owner = || Owner { tenant: notification.tenant.clone(), environment: notification.environment.clone() };
+        let owner = || Owner::of(notification);
         let (channel, address_hash) = (delivery.channel, &delivery.address_hash);
         let addressee = || Addressee { owner: owner(), channel, address_hash: address_hash.clone() };
         let person = |recipient: &String| Person { owner: owner(), recipient: recipient.clone() };

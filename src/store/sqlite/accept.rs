@@ -70,8 +70,7 @@ impl Core {
         if siblings > schema::SLOTS {
             return Err(StoreError::Unavailable(format!("{siblings} deliveries in one notification are too many")));
         }
-        let owner = Owner { tenant: notification.tenant.clone(), environment: notification.environment.clone() };
-        let owner = self.owner(&owner)?;
+        let owner = self.owner(&Owner::of(notification))?;
         let states: Vec<_> =
             item.deliveries.iter().map(|one| (one.state.name(), one.ended_at.map(|at| at.0))).collect();
         let rollup = Rollup::of(&states);
