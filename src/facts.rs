@@ -18,7 +18,8 @@ use belfry_domain::outcome::OutcomeKind;
 use belfry_domain::pause::{Pause, Paused};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs};
+use belfry_domain::warm_up::WarmDay;
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, Pace, UnixMs};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -74,6 +75,12 @@ pub enum Fact {
     Provider {
         provider: String,
         news: ProviderNews,
+    },
+    /// How often all nodes together may call a provider from now on. `warming`: the day of its warm-up that slows it.
+    Paced {
+        provider: String,
+        pace: Pace,
+        warming: Option<WarmDay>,
     },
     /// So many parts of a provider's pace are this node's from now on.
     PaceShared {

@@ -82,7 +82,7 @@ impl Providers {
 
     fn build(&self, config: &Config, provider: &ProviderConfig) -> Result<Provider, WrongSetting> {
         // What makes no pace was refused when the configuration was read.
-        let pace = provider.pace.and_then(|pace| pace.pace().ok());
+        let pace = provider.pace.as_ref().and_then(|pace| pace.plan().ok());
         match &provider.kind {
             ProviderKind::Smtp(smtp) => {
                 let channel: Arc<dyn Channel> = Arc::new(SmtpChannel::new(smtp)?);

@@ -34,7 +34,7 @@ pub use problem::{ConfigErrors, Origin, Problem, near_match};
 pub use sections::{
     ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LimitConfig, LinksConfig, LogConfig, LogFormat,
     OutboxConfig, OutboxProvider, PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig,
-    StoreConfig, StoreKind, TemplatesConfig,
+    StoreConfig, StoreKind, TemplatesConfig, WarmUpConfig,
 };
 pub use show::Shown;
 

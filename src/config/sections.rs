@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belfry_domain::Pace;
 use belfry_domain::pace::NoPace;
+use belfry_domain::warm_up::WarmUp;
+use belfry_domain::{Pace, PacePlan};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ use crate::channel::fcm::config::FcmConfig;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::channel::web_push::config::WebPushConfig;
 use crate::ports::links::SealingKey;
+use crate::ports::moment::Moment;
 use crate::ports::span::Span;
 pub use crate::store::redis::link::RedisConfig;
 
@@ -186,20 +188,34 @@ pub struct ProviderConfig {
 }
 
 /// How often a provider may be called by all nodes together; [`Pace`] has the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaceConfig {
     pub rate: u32,
     pub per: Span,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
+    /// Absent: it is called at the full pace from the first day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpConfig>,
+}
+
+/// `warm_up` of a pace; [`WarmUp`] has the rules.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarmUpConfig {
+    pub starts: Moment,
+    /// The most calls of each day.
+    pub days: Vec<u32>,
 }
 
 impl PaceConfig {
     /// # Errors
     /// Which number is at fault.
-    pub fn pace(&self) -> Result<Pace, NoPace> {
-        Pace::new(self.rate, self.per.0, self.burst)
+    pub fn plan(&self) -> Result<PacePlan, NoPace> {
+        let full = Pace::new(self.rate, self.per.0, self.burst)?;
+        let warm_up = self.warm_up.as_ref().map(|warm_up| WarmUp::new(warm_up.starts.0, warm_up.days.clone()));
+        Ok(PacePlan::new(full, warm_up.transpose()?))
     }
 }
 

@@ -122,6 +122,7 @@ fn the_embedded_file_names_every_key_and_no_other() {
         ("classes.digest.quiet_hours", keys_of::<QuietHoursConfig>()),
         ("providers.main", keys_of::<SmtpConfig>()),
         ("providers.main.pace", keys_of::<PaceConfig>()),
+        ("providers.main.pace.warm_up", keys_of::<WarmUpConfig>()),
         ("providers.main.dkim", keys_of::<DkimConfig>()),
         ("providers.main.timeouts", keys_of::<SmtpTimeouts>()),
         ("providers.main.reuse", keys_of::<SmtpReuse>()),

@@ -73,7 +73,7 @@ fn wanted(shared: &SharedRef) -> (Vec<(Lane, u16)>, Boot) {
     // A restart while the store hangs must not send what is paused.
     let Some(paused) = shared.deps.pauses.seen() else { return (lanes, look_again) };
     for (name, provider) in &policy.providers {
-        let room = shared.pacer.room(name, provider.pace, now);
+        let room = shared.pacer.room(name, provider.pace.as_ref(), now);
         look_again = room.next.map_or(look_again, |next| look_again.min(next));
         let concurrency = match shared.health.gate(name, now) {
             Gate::Open => shared.calls.in_hand(name, provider.concurrency),

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belfry_domain::pace::Bucket;
-use belfry_domain::{Pace, Priority};
+use belfry_domain::warm_up::PaceNow;
+use belfry_domain::{Pace, PacePlan, Priority, UnixMs};
 
 use super::settle::SharedRef;
 use crate::facts::Fact;
@@ -30,6 +31,8 @@ pub(super) struct Pacer {
 
 /// This node's part in one pace.
 struct Share {
+    plan: PacePlan,
+    /// What the plan came to when it was last asked for.
     pace: Pace,
     /// `None`: no part of it.
     bucket: Option<Bucket>,
@@ -38,8 +41,8 @@ struct Share {
 }
 
 impl Share {
-    const fn none(pace: Pace) -> Self {
-        Self { pace, bucket: None, until: Boot::ZERO }
+    const fn none(plan: PacePlan, pace: Pace) -> Self {
+        Self { plan, pace, bucket: None, until: Boot::ZERO }
     }
 
     fn parts(&self, now: Boot) -> u32 {
@@ -143,11 +146,11 @@ fn locked(shares: &Mutex<BTreeMap<String, Share>>) -> MutexGuard<'_, BTreeMap<St
 }
 
 impl Pacer {
-    /// How many calls may be claimed for `provider`, whose pace is `pace`.
-    pub(super) fn room(&self, provider: &str, pace: Option<Pace>, now: Boot) -> Room {
-        let Some(pace) = pace else { return Room::ALL };
+    /// How many calls may be claimed for `provider`, whose pace goes by `plan`.
+    pub(super) fn room(&self, provider: &str, plan: Option<&PacePlan>, now: Boot) -> Room {
+        let Some(plan) = plan else { return Room::ALL };
         match locked(&self.shares).get(provider) {
-            Some(Share { pace: known, bucket: Some(bucket), until }) if *known == pace && now < *until => {
+            Some(Share { plan: known, bucket: Some(bucket), until, .. }) if known == plan && now < *until => {
                 Room::in_bucket(bucket, now)
             }
             _ => Room::NONE,
@@ -160,20 +163,30 @@ impl Pacer {
         Some(PacedCall { shares: self.shares.clone(), provider: provider.to_owned(), made: false })
     }
 
-    /// Takes up the paces of `policy`, and what there is to ask the store about them.
-    fn asks(&self, policy: &Policy, now: Boot) -> Vec<ShareAsk> {
+    /// Takes up the paces of `policy` as they are now; those that are new, or have come to another step.
+    fn take_up(&self, policy: &Policy, now: UnixMs) -> Vec<Fact> {
         let mut shares = locked(&self.shares);
         shares.retain(|name, _| policy.providers.get(name).is_some_and(|provider| provider.pace.is_some()));
-        let paced = policy.providers.iter().filter_map(|(name, provider)| Some((name, provider.pace?)));
-        paced
-            .map(|(name, pace)| {
-                let share = shares.entry(name.clone()).or_insert(Share::none(pace));
-                if share.pace != pace {
-                    *share = Share::none(pace);
-                }
-                ShareAsk { pace: name.clone(), parts: pace.burst(), using: share.parts(now) }
-            })
-            .collect()
+        let mut changed = Vec::new();
+        for (name, provider) in &policy.providers {
+            let Some(plan) = &provider.pace else { continue };
+            let PaceNow { pace, warming } = plan.at(now);
+            if shares.get(name).is_none_or(|share| share.plan != *plan || share.pace != pace) {
+                shares.insert(name.clone(), Share::none(plan.clone(), pace));
+                changed.push(Fact::Paced { provider: name.clone(), pace, warming });
+            }
+        }
+        changed
+    }
+
+    /// What there is to ask the store.
+    fn asks(&self, now: Boot) -> Vec<ShareAsk> {
+        let ask = |(name, share): (&String, &Share)| ShareAsk {
+            pace: name.clone(),
+            parts: share.pace.burst(),
+            using: share.parts(now),
+        };
+        locked(&self.shares).iter().map(ask).collect()
     }
 
     /// What the store answered; the shares that changed. `until`: counted from before it was asked.
@@ -210,10 +223,12 @@ pub(super) async fn run(shared: SharedRef) {
 
 /// Asks for this node's shares; whether there is anything to ask about.
 async fn ask(shared: &SharedRef, policy: &Policy) -> bool {
+    let changed = shared.pacer.take_up(policy, shared.deps.clock.now());
+    changed.iter().for_each(|fact| shared.deps.facts.record(fact));
     // A second time at once where something is to be given up: others wait to hear that it was.
     for _ in 0..2 {
         let asked_at = shared.deps.clock.boot();
-        let asks = shared.pacer.asks(policy, asked_at);
+        let asks = shared.pacer.asks(asked_at);
         if asks.is_empty() {
             return false;
         }

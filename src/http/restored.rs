@@ -188,7 +188,9 @@ impl Api {
     pub async fn around(&self) -> Around {
         let now = self.deps.clock.now();
         let (circuits, pauses) = ((self.deps.circuits)(), self.deps.pausing.standing());
-        Around { restored: self.restored_at().await, circuits, pauses, now }
+        let policy = (self.deps.policy)();
+        let paced = policy.providers.iter().filter_map(|(name, it)| Some((name.clone(), it.pace.as_ref()?.at(now))));
+        Around { restored: self.restored_at().await, circuits, pauses, paces: paced.collect(), now }
     }
 
     /// The hold that stands, as of the latest second; as last known where the store is away.

@@ -1,8 +1,11 @@
 //! Records as the API shows them.
 
+use std::collections::BTreeMap;
+
 use belfry_domain::delivery::{State, StateName};
 use belfry_domain::device::{LeftOut, LeftOutWhy};
 use belfry_domain::notification::Record;
+use belfry_domain::warm_up::PaceNow;
 use belfry_domain::{ChannelKind, Delivery, Notification, UnixMs};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,6 +19,7 @@ use crate::intake::instant::rfc3339;
 use crate::intake::pauses::{Standing, in_words};
 use crate::ports::circuits::OpenCircuit;
 use crate::ports::pauses::KeptPause;
+use crate::ports::span::Span;
 
 /// A notification as it stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -239,6 +243,8 @@ pub struct Around {
     pub circuits: Vec<OpenCircuit>,
     /// As this node knows them.
     pub pauses: Standing,
+    /// Of the providers that have one.
+    pub paces: BTreeMap<String, PaceNow>,
     pub now: UnixMs,
 }
 
@@ -257,7 +263,14 @@ impl Around {
         let own = |open: &&OpenCircuit| open.provider == it.lane.provider && open.service.is_none();
         let open = self.circuits.iter().find(own);
         open.and_then(|open| it.reason_behind_circuit(open.why, &rfc3339(open.since), self.now))
+            .or_else(|| self.paced(it))
             .unwrap_or_else(|| it.reason())
+    }
+
+    fn paced(&self, it: &Delivery) -> Option<String> {
+        let PaceNow { pace, warming } = self.paces.get(&it.lane.provider)?;
+        let often = format!("{} times in {}", pace.rate(), Span(pace.per()));
+        it.reason_paced(&often, *warming, self.now)
     }
 }
 

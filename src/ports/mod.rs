@@ -15,6 +15,7 @@ pub mod links;
 pub mod locale;
 pub mod mail;
 pub mod message;
+pub mod moment;
 pub mod outbox;
 pub mod paces;
 pub mod pauses;

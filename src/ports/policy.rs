@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belfry_domain::admission::Rules;
 use belfry_domain::caps::Cap;
-use belfry_domain::{ChannelKind, Class, Pace};
+use belfry_domain::{ChannelKind, Class, PacePlan};
 use http::Uri;
 
 use super::channel::Channel;
@@ -22,7 +22,7 @@ pub struct Provider {
     /// Most calls under way at once.
     pub concurrency: u16,
     /// How often it may be called by all nodes together.
-    pub pace: Option<Pace>,
+    pub pace: Option<PacePlan>,
 }
 
 #[derive(Clone)]

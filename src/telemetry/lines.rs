@@ -8,12 +8,14 @@ use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::{OutcomeKind, WhyCode};
 use belfry_domain::step::StepFact;
 use belfry_domain::timeline::Hop;
-use belfry_domain::{ChannelKind, DeliveryId, NotificationId, UnixMs, Why};
+use belfry_domain::warm_up::WarmDay;
+use belfry_domain::{ChannelKind, DeliveryId, NotificationId, Pace, UnixMs, Why};
 use tracing::{debug, error, info, warn};
 
 use super::metrics::{NEAR_WINDOW, share_of};
 use crate::facts::{Fact, NotKept, PauseNews, PauseOf, ProviderNews, Start};
 use crate::ports::certificate::{CertificateEnd, Left};
+use crate::ports::span::Span;
 use crate::ports::store_news::StoreNews;
 
 const INTAKE: &str = "belfry::intake";
@@ -53,6 +55,7 @@ pub(super) fn write(fact: &Fact) {
             info!(target: ENGINE, fact = "circuit_closed", provider, service, "a provider's circuit closed");
         }
         Fact::Provider { provider, news } => provider_news(provider, *news),
+        Fact::Paced { provider, pace, warming } => paced(provider, pace, *warming),
         Fact::PaceShared { provider, parts, of } => {
             info!(target: ENGINE, fact = "pace_shared", provider, parts, of, "this node's share of the provider's pace");
         }
@@ -90,6 +93,13 @@ pub(super) fn write(fact: &Fact) {
 
 fn draining(calls: usize, grace: Duration) {
     info!(target: SERVER, fact = "draining", calls, grace_s = grace.as_secs(), "draining: no new requests and claims");
+}
+
+fn paced(provider: &str, pace: &Pace, warming: Option<WarmDay>) {
+    let (rate, per, burst) = (pace.rate(), Span(pace.per()), pace.burst());
+    let (day, of) = (warming.map(|warming| warming.day), warming.map(|warming| warming.of));
+    info!(target: ENGINE, fact = "paced", provider, rate, %per, burst, warm_up_day = day, of_days = of,
+        "how often all nodes together may call the provider");
 }
 
 fn capped(cap: &str, suppressed: bool) {

@@ -1,6 +1,5 @@
 //! Counters and histograms. One exhaustive match: a new fact does not compile until it is counted.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::depth::DepthGauges;
 use super::labels::{Label, Names, method, status};
+use super::pace::PaceGauges;
 use crate::facts::{Fact, ProviderNews};
 use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
@@ -23,7 +23,6 @@ use crate::ports::store_news::StoreNews;
 
 type Set<const N: usize> = [(&'static str, Label); N];
 type Count<const N: usize> = Family<Set<N>, Counter>;
-type Share = Gauge<f64, AtomicU64>;
 type Spread<const N: usize> = Family<Set<N>, Histogram, fn() -> Histogram>;
 
 /// A repeat that comes this late came close to being taken for new.
@@ -82,7 +81,6 @@ families! {
     plain setup_wrong: Count<2> = Family::default(), "setup_refusals", "Messages refused for a setting that only an operator can mend";
     plain waits_cut: Count<1> = Family::default(), "waits_cut", "Waits that providers asked for and that were too long to be meant";
     plain certificates: Family<Set<1>, Gauge> = Family::default(), "certificate_end_timestamp_seconds", "When the certificate ends that a provider knows us by, in seconds since 1970";
-    plain pace_share: Family<Set<1>, Share> = Family::default(), "pace_share", "This node's share of a provider's pace, 0 to 1";
     plain pauses: Gauge = Gauge::default(), "pauses", "Pauses that stand, as this node read them last";
     plain capped: Count<2> = Family::default(), "cap_refusals", "Calls that were not made because a cap was full";
     plain unsubscribed: Count<2> = Family::default(), "unsubscribes", "Recipients who unsubscribed by their link, or came back";
@@ -136,6 +134,7 @@ pub(super) struct Metrics {
     registry: Registry,
     families: Families,
     depth: DepthGauges,
+    paces: PaceGauges,
     names: RwLock<Names>,
 }
 
@@ -146,9 +145,11 @@ impl Metrics {
         families.store_up.set(1);
         let depth = DepthGauges::default();
         depth.register(&mut registry);
+        let paces = PaceGauges::default();
+        paces.register(&mut registry);
         let build = prometheus_client::metrics::info::Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "This build", build);
-        Self { registry, families, depth, names: RwLock::new(names) }
+        Self { registry, families, depth, paces, names: RwLock::new(names) }
     }
 
     pub fn set_names(&self, names: Names) {
@@ -209,7 +210,8 @@ impl Metrics {
             }
             Fact::CircuitClosed { provider, service } => self.set_own(provider, service.as_ref(), 0),
             Fact::Provider { provider, news } => self.provider_news(provider, *news),
-            Fact::PaceShared { provider, parts, of } => self.pace_share(provider, *parts, *of),
+            Fact::Paced { provider, pace, warming: _ } => self.paces.set(self.provider(provider), pace),
+            Fact::PaceShared { provider, parts, of } => self.paces.set_share(self.provider(provider), *parts, *of),
             Fact::Capped { cap, suppressed } => self.capped(cap, *suppressed),
             Fact::Unsubscribed { class, again } => self.unsubscribed(class, *again),
             Fact::StoreUnavailable { verb, why: _ } => {
@@ -294,11 +296,6 @@ impl Metrics {
     fn unsubscribed(&self, class: &str, again: bool) {
         let back = if again { "true" } else { "false" };
         self.families.unsubscribed.get_or_create(&[("class", self.class(class)), ("back", back.into())]).inc();
-    }
-
-    fn pace_share(&self, provider: &str, parts: u32, of: u32) {
-        let share = f64::from(parts) / f64::from(of.max(1));
-        self.families.pace_share.get_or_create(&[("provider", self.provider(provider))]).set(share);
     }
 
     fn accepted(&self, class: &str, deliveries: usize) {

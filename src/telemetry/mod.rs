@@ -19,6 +19,7 @@ mod labels;
 mod lines;
 mod metrics;
 mod outages;
+mod pace;
 #[cfg(test)]
 mod tests;
 

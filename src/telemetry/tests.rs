@@ -20,6 +20,8 @@ use crate::ports::channel::Service;
 use crate::ports::deliveries::{Depths, LaneDepth};
 
 mod caps;
+mod circuits;
+mod paces;
 
 fn recorder() -> Recorder {
     let names = Names::new(["code", "receipt"], ["main", "outbox"]).with_caps(["daily"]);
@@ -92,7 +94,7 @@ fn random_fact(n: u64) -> Fact {
         7 => Fact::SettleRefused { notification, delivery: DeliveryId(key(a)), outcome },
         8 => Fact::CircuitOpened { provider: name(b), service: service(c), why, cause: WhyCode::Unreachable },
         9 => Fact::CircuitClosed { provider: name(b), service: service(c) },
-        10 => Fact::PaceShared { provider: name(b), parts: 1, of: 2 },
+        10 => paces::fact(name(b), c),
         11 => Fact::StoreUnavailable { verb: "settle", why: StoreError::Unavailable(name(c)) },
         12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
         13 => Fact::ReloadRefused { problem: name(b) },
@@ -222,31 +224,6 @@ fn facts_are_counted_under_their_names() {
     let text = recorder.exposition();
     assert_eq!(value(&text, "belfry_store_available").as_deref(), Some("1"));
     assert_eq!(value(&text, "belfry_circuit_open{provider=\"main\"}").as_deref(), Some("0"));
-}
-
-#[test]
-fn open_circuits_are_told_until_they_close() {
-    let recorder = recorder();
-    let opened = |service, why, cause| Fact::CircuitOpened { provider: "main".into(), service, why, cause };
-    recorder.record(&opened(None, OpenWhy::Silent, WhyCode::TimedOutAfter));
-    recorder.record(&opened(service(1), OpenWhy::Credential, WhyCode::CredentialRefused));
-    recorder.record(&opened(service(3), OpenWhy::Unreachable, WhyCode::TlsFailed));
-    recorder.record(&opened(None, OpenWhy::Unreachable, WhyCode::Unreachable));
-    let told = || -> Vec<_> {
-        recorder.open_circuits().into_iter().map(|it| (it.provider, it.service, it.why, it.cause)).collect()
-    };
-    let main = || "main".to_owned();
-    let all = [
-        (main(), None, OpenWhy::Unreachable, WhyCode::Unreachable),
-        (main(), Some("another"), OpenWhy::Credential, WhyCode::CredentialRefused),
-        (main(), Some("another"), OpenWhy::Unreachable, WhyCode::TlsFailed),
-    ];
-    assert_eq!(told(), all);
-    recorder.record(&Fact::CircuitClosed { provider: main(), service: service(1) });
-    recorder.record(&Fact::CircuitClosed { provider: main(), service: None });
-    assert_eq!(told(), all[2..]);
-    recorder.set_names(Names::new([], []));
-    assert_eq!(told(), []);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
 use crate::lane::{OUTBOX, UNSERVED};
 use crate::outcome::{Why, WhyCode};
 use crate::time::UnixMs;
+use crate::warm_up::WarmDay;
 
 impl Delivery {
     /// Where this delivery stands and why, in a sentence or two. Holds no address and no content.
@@ -83,6 +84,16 @@ impl Delivery {
         };
         let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
         waits.then(|| format!("Waiting: nothing goes through its provider since {since}: {}.{copies}", why.hint()))
+    }
+
+    /// What is said of it, instead of [`Self::reason`], where its provider has a pace: it is due, and its turn has not
+    /// come. `often`: how often the provider may be called, as people read it (`50 times in 1d`).
+    #[must_use]
+    pub fn reason_paced(&self, often: &str, warming: Option<WarmDay>, now: UnixMs) -> Option<String> {
+        let waits = self.state.waiting() && self.due_at <= now;
+        let day = warming.map(|WarmDay { day, of }| format!(", on day {day} of {of} of its warm-up"));
+        let day = day.unwrap_or_default();
+        waits.then(|| format!("{} Its provider is called at most {often}{day}.", self.reason()))
     }
 
     /// What the state alone does not say about other copies.

@@ -27,6 +27,7 @@ pub mod subject;
 pub mod suppression;
 pub mod time;
 pub mod timeline;
+pub mod warm_up;
 pub mod wave;
 
 pub use action::{Action, Asked};
@@ -39,3 +40,4 @@ pub use outcome::{Outcome, Why, WhyCode};
 pub use pace::Pace;
 pub use step::{Env, Event, Transition, step};
 pub use time::UnixMs;
+pub use warm_up::PacePlan;

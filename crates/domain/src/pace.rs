@@ -68,6 +68,13 @@ impl Pace {
         self.burst
     }
 
+    /// The same with no more than so many calls in `per`, at most a twenty-fourth of them at once; `None` where it is
+    /// no faster by itself.
+    pub(crate) fn slowed(&self, calls: u32, per: Duration) -> Option<Self> {
+        let (own, other) = (u128::from(self.rate) * per.as_nanos(), u128::from(calls) * self.per.as_nanos());
+        (other < own).then(|| Self { rate: calls, per, burst: (calls / 24).clamp(1, self.burst) })
+    }
+
     /// Between two calls of whoever has `parts` (1 or more) of [`Self::burst`]; rounded up, so that all
     /// parts together never make more than the rate.
     fn period(&self, parts: u32) -> Duration {

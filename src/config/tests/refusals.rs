@@ -193,6 +193,26 @@ const BAD_SMTP: &[(&str, &str)] = &[
         "providers.m.pace.burst: must be at least 1",
     ),
     (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", warm_up = { starts = \"soon\", days = [5] } }",
+        "providers.m.pace.warm_up.starts: expected a day such as \"2026-12-01\"",
+    ),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", warm_up = { starts = 2026-12-01, days = [5] } }",
+        "providers.m.pace.warm_up.starts: expected a day such as \"2026-12-01\"",
+    ),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", warm_up = { starts = \"2026-12-01\", days = [] } }",
+        "providers.m.pace.warm_up.days: must have from 1 to 90 numbers",
+    ),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", warm_up = { starts = \"2026-12-01\", days = [5, 50, 6] } }",
+        "providers.m.pace.warm_up.days: must not fall from one day to the next",
+    ),
+    (
+        "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", warm_up = { start = \"2026-12-01\", days = [5] } }",
+        "providers.m.pace.warm_up.start: no such key; did you mean \"starts\"?",
+    ),
+    (
         "url = \"smtp://mail\"\npace = { rate = 5, per = \"1s\", bust = 10 }",
         "providers.m.pace.bust: no such key; did you mean \"burst\"?",
     ),

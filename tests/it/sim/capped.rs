@@ -39,6 +39,7 @@ fn by_class(caps: &[Cap]) -> BTreeMap<String, Vec<Cap>> {
 
 fn intent(number: u64, class: &'static str, channel: ChannelKind, at: Duration) -> Intent {
     Intent {
+        tenant: "acme",
         key: format!("{class}-{number}"),
         class,
         channel,

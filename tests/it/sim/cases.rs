@@ -16,6 +16,7 @@ use super::world::{Failover, LEASE};
 
 fn intent(key: String, class: &'static str) -> Intent {
     Intent {
+        tenant: "acme",
         key,
         class,
         channel: ChannelKind::Email,
@@ -70,6 +71,7 @@ fn case_16_due_in_one_millisecond_while_workers_die() {
         let due = Duration::from_secs(4);
         let intents: Vec<Intent> = (0..200)
             .map(|number| Intent {
+                tenant: "acme",
                 send_after: due,
                 at: Duration::ZERO,
                 ..intent(format!("item-{number}"), if number % 2 == 0 { "receipt" } else { "marketing" })

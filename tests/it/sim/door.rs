@@ -28,6 +28,7 @@ use super::world::NodeShell;
 /// What a caller wants, in the caller's own terms.
 #[derive(Clone, Debug)]
 pub struct Intent {
+    pub tenant: &'static str,
     pub key: String,
     pub class: &'static str,
     pub channel: ChannelKind,
@@ -96,8 +97,12 @@ impl Door {
             Some(Bug::KeyPerNode) => format!("node-{}", self.node),
             _ => "main".into(),
         };
-        let caller =
-            Caller { tenant: "acme".into(), environment: "live".into(), namespace, key: "key_000000000000".into() };
+        let caller = Caller {
+            tenant: intent.tenant.into(),
+            environment: "live".into(),
+            namespace,
+            key: "key_000000000000".into(),
+        };
         let (address, content) = match intent.channel {
             ChannelKind::Email => {
                 (r#""email":"ann@example.com""#, format!(r#""subject":"Hello","text":"{}""#, intent.key))

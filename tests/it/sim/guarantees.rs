@@ -14,6 +14,7 @@ use crate::peers::guarantees;
 
 fn plan(seed: u64, class: &'static str, crash: Option<u64>) -> Plan {
     let intent = Intent {
+        tenant: "acme",
         key: "the-intent".into(),
         class,
         channel: ChannelKind::Email,

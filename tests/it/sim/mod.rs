@@ -40,6 +40,7 @@ fn plan(seed: u64, bug: Option<Bug>) -> Plan {
     let nodes = 1 + usize::try_from(rng.below(3)).unwrap();
     let intents = (0..6 + rng.below(8))
         .map(|number| Intent {
+            tenant: "acme",
             key: format!("intent-{number}"),
             class: ["code", "receipt", "marketing"][usize::try_from(rng.below(3)).unwrap()],
             channel: if rng.chance(75) { ChannelKind::Email } else { ChannelKind::Sms },

@@ -5,17 +5,21 @@ use std::time::Duration;
 
 use belfry::facts::Fact;
 use belfry::ports::clock::Boot;
+use belfry::ports::deliveries::Owner;
 use belfry_domain::timeline::Happened;
-use belfry_domain::{ChannelKind, Delivery, Pace};
+use belfry_domain::warm_up::{WarmDay, WarmUp};
+use belfry_domain::{ChannelKind, Delivery, Pace, PacePlan};
 
 use super::check;
 use super::door::Intent;
 use super::executor::Rng;
-use super::scenario::{Plan, Run};
+use super::scenario::{Plan, Run, owner};
+use super::world::Effect;
 
 fn intents(count: usize, class: &'static str) -> Vec<Intent> {
     (0..count)
         .map(|number| Intent {
+            tenant: "acme",
             key: format!("{class}-{number}"),
             class,
             channel: ChannelKind::Email,
@@ -27,7 +31,7 @@ fn intents(count: usize, class: &'static str) -> Vec<Intent> {
         .collect()
 }
 
-fn plan(seed: u64, nodes: usize, intents: Vec<Intent>, pace: Pace) -> Plan {
+fn plan(seed: u64, nodes: usize, intents: Vec<Intent>, pace: impl Into<PacePlan>) -> Plan {
     let (crashes, slow) = (BTreeMap::new(), Duration::ZERO);
     Plan {
         seed,
@@ -38,7 +42,7 @@ fn plan(seed: u64, nodes: usize, intents: Vec<Intent>, pace: Pace) -> Plan {
         crashes,
         clock_steps: false,
         slow,
-        pace: Some(pace),
+        pace: Some(pace.into()),
         caps: BTreeMap::new(),
     }
 }
@@ -149,4 +153,70 @@ fn one_call_is_kept_for_what_is_urgent() {
     let effect = told.effects.iter().find(|effect| effect.delivery == code.deliveries[0].id).unwrap();
     assert!(effect.at.since(code.notification.created_at) < Duration::from_millis(100));
     assert_eq!(too_fast(&told.called_at, pace), None);
+}
+
+/// A new sending domain sends as much as its day allows, and the full rate as soon as its warm-up is over.
+#[test]
+fn a_warm_up_slows_all_nodes_until_its_last_day_is_over() {
+    for nodes in [1, 3] {
+        let (first, full) = (pace(10, 6), pace(40, 6));
+        let over_after = Duration::from_secs(8);
+        let all = intents(300, "receipt");
+        // Of the same seed, so that it begins at the same moment.
+        let starts = Run::new(plan(11, nodes, Vec::new(), full)).world.started_at;
+        let starts = starts.plus(over_after).minus(Duration::from_secs(24 * 3600));
+        let warm_up = WarmUp::new(starts, vec![864_000]).unwrap();
+        let run = Run::new(plan(11, nodes, all, PacePlan::new(full, Some(warm_up))));
+        let over_at = run.world.sim.now() + over_after;
+        assert!(run.play());
+        let told = run.world.told();
+        let over = told.called_at.partition_point(|at| *at < over_at);
+        let (warming, after) = told.called_at.split_at(over);
+        assert_eq!((too_fast(warming, first), too_fast(after, full)), (None, None), "{nodes} nodes");
+        // A rate of 10 for 8 s, less what nodes that come begin with; then 40 a second, from nothing again.
+        assert!((50..=86).contains(&warming.len()), "{nodes} nodes: {}", warming.len());
+        let took = *after.last().unwrap() - after[0];
+        assert!(took < Duration::from_secs(8), "{nodes} nodes: {took:?}");
+        let paced = told.facts.iter().filter_map(|fact| match fact {
+            Fact::Paced { pace, warming, .. } => Some((pace.rate(), *warming)),
+            _ => None,
+        });
+        let expected = [(864_000, Some(WarmDay { day: 1, of: 1 })), (40, None)];
+        let steps: Vec<_> = paced.collect();
+        assert_eq!(steps.iter().filter(|step| **step == expected[0]).count(), nodes);
+        assert_eq!(steps.iter().filter(|step| **step == expected[1]).count(), nodes);
+        assert_eq!(steps.len(), 2 * nodes);
+    }
+}
+
+/// Whoever comes with little waits for a turn each, not for all that another tenant has waiting.
+#[test]
+fn tenants_take_turns_within_a_pace() {
+    for nodes in [1, 3] {
+        let mut all: Vec<Intent> =
+            intents(200, "receipt").into_iter().map(|it| Intent { tenant: "loud", ..it }).collect();
+        let later = Duration::from_secs(5);
+        let quiet = (0..5).map(|number| Intent {
+            tenant: "quiet",
+            key: format!("quiet-{number}"),
+            at: later,
+            ..intents(1, "receipt").remove(0)
+        });
+        all.extend(quiet);
+        let run = Run::new(plan(5, nodes, all, pace(10, 3)));
+        assert!(run.play());
+        let told = run.world.told();
+        let of_quiet = |effect: &&Effect| {
+            (0..5).any(|number| {
+                let owner = Owner { tenant: "quiet".into(), ..owner() };
+                let record = run.record_of(&owner, told.acknowledged[&format!("quiet-{number}")]).unwrap();
+                record.deliveries[0].id == effect.delivery
+            })
+        };
+        let last = told.effects.iter().filter(of_quiet).map(|effect| effect.at).max().unwrap();
+        let from = run.world.started_at.plus(later);
+        let meanwhile = told.effects.iter().filter(|effect| effect.at > from && effect.at <= last).count();
+        // A turn of the other's for each of the five, and what was under way already.
+        assert!(meanwhile <= 10 + 2 * nodes, "{nodes} nodes: {meanwhile}");
+    }
 }

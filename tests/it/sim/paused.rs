@@ -29,6 +29,7 @@ fn intents(rng: &mut Rng, of_each: u64, within: u64) -> Vec<Intent> {
     let numbered = CLASSES.into_iter().flat_map(|class| (0..of_each).map(move |number| (class, number)));
     numbered
         .map(|(class, number)| Intent {
+            tenant: "acme",
             key: format!("{class}-{number}"),
             class,
             channel: if rng.chance(75) { ChannelKind::Email } else { ChannelKind::Sms },

@@ -26,6 +26,7 @@ fn nothing_goes_out_in_quiet_hours_and_everything_once_when_they_end() {
             .into_iter()
             .flat_map(|class| (0..8).map(move |number| (class, number)))
             .map(|(class, number)| Intent {
+                tenant: "acme",
                 key: format!("{class}-{number}"),
                 class,
                 channel: ChannelKind::Email,
@@ -75,6 +76,7 @@ fn nothing_goes_out_in_quiet_hours_and_everything_once_when_they_end() {
 /// turn was decided on long before its call.
 fn slow(rules: BTreeMap<String, Rules>) -> Run {
     let intent = |number| Intent {
+        tenant: "acme",
         key: format!("{number}"),
         class: "marketing",
         channel: ChannelKind::Email,

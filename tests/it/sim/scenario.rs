@@ -18,7 +18,7 @@ use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::Stop;
 use belfry_domain::notification::Record;
 use belfry_domain::outcome::RepeatGuard;
-use belfry_domain::{ChannelKind, Class, Event, NotificationId, Order, Pace, Priority};
+use belfry_domain::{ChannelKind, Class, Event, NotificationId, Order, PacePlan, Priority};
 use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -48,7 +48,7 @@ pub struct Plan {
     /// How long the provider takes before it answers.
     pub slow: Duration,
     /// Of the mail provider.
-    pub pace: Option<Pace>,
+    pub pace: Option<PacePlan>,
     /// By class.
     pub caps: BTreeMap<String, Vec<Cap>>,
 }
@@ -147,7 +147,11 @@ impl Run {
     }
 
     pub fn record(&self, id: NotificationId) -> Option<Record> {
-        self.store.read(&owner(), id).now_or_never().expect("the inline store never waits").unwrap()
+        self.record_of(&owner(), id)
+    }
+
+    pub fn record_of(&self, owner: &Owner, id: NotificationId) -> Option<Record> {
+        self.store.read(owner, id).now_or_never().expect("the inline store never waits").unwrap()
     }
 
     fn clone_for_restarts(&self) -> Self {
@@ -227,7 +231,7 @@ impl Run {
             caps: self.plan.caps.clone(),
             providers: [
                 (OUTBOX.into(), provider(RepeatGuard::None, None, None)),
-                ("mail".into(), provider(RepeatGuard::None, None, self.plan.pace)),
+                ("mail".into(), provider(RepeatGuard::None, None, self.plan.pace.clone())),
                 ("texts".into(), provider(RepeatGuard::Lookup, Some(receipts.clone()), None)),
             ]
             .into(),
