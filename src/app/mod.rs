@@ -85,7 +85,7 @@ pub struct RunningApp {
 /// The store cannot be opened, a provider's settings or a template do not hold together, or the
 /// address is taken. Nothing goes on running then.
 pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<RunningApp> {
-    start_telling(config, options, |_| Ok(())).await
+    start_telling(config, options, |_| {}).await
 }
 
 /// As [`start`]. `listening` hears where, before the store is there.
@@ -95,7 +95,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
 pub async fn start_telling(
     config: Config,
     options: StartOptions,
-    listening: impl FnOnce(SocketAddr) -> anyhow::Result<()>,
+    listening: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<RunningApp> {
     let roles = roles::allowed(&config, options)?;
     let mut address = config.http.listen;
@@ -109,7 +109,7 @@ pub async fn start_telling(
     let recorder = Arc::new(Recorder::new(names(&config), clock.clone()));
     let watch = Arc::new(Watch::new(recorder.clone(), clock.clone()));
     let front = Front::open(&config, listener, address, roles, &watch);
-    listening(address)?;
+    listening(address);
     let around = Surroundings { clock: clock.clone(), watch: watch.clone(), patient: true, begins: true };
     let stores = Stores::open(&config, options.ephemeral, around).await?;
     // Before anything of this node could claim.

@@ -75,10 +75,17 @@ impl Patience {
     }
 }
 
+/// The longest that a command waits because it was asked to come back; who is to wait for longer is told so.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How often it comes back to a server that cannot say yes. To one that only counts calls as often as it takes.
+const MOST_RETURNS: usize = 5;
+
 /// What the server said, whatever its status.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
+    /// `Retry-After`, in seconds.
+    retry_after: Option<Duration>,
     /// `Idempotency-Replayed: true`.
     pub replayed: bool,
     pub body: Value,
@@ -172,6 +179,26 @@ impl Client {
         self.call(Method::GET, path, None, None).await
     }
 
+    /// Makes a call that may be made again, and again where the server asks to come back: one of many calls, which a
+    /// limit of calls would else cut short.
+    ///
+    /// # Errors
+    /// The server is away.
+    pub async fn patiently<F>(&self, call: impl Fn() -> F) -> Result<Answer, Failure>
+    where
+        F: Future<Output = Result<Answer, Failure>>,
+    {
+        let mut returns = 0;
+        loop {
+            let answer = call().await?;
+            returns += usize::from(answer.status == StatusCode::SERVICE_UNAVAILABLE);
+            match answer.asks_to_come_back().filter(|_| returns <= MOST_RETURNS) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Ok(answer),
+            }
+        }
+    }
+
     /// `idempotency_key` as it shall stand in the header.
     ///
     /// # Errors
@@ -227,10 +254,12 @@ impl Client {
 
     async fn read(&self, response: Response) -> Result<Answer, Failure> {
         let status = response.status();
-        let replayed = response.headers().get("Idempotency-Replayed").is_some_and(|value| value == "true");
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let replayed = header("Idempotency-Replayed") == Some("true");
+        let retry_after = header("Retry-After").and_then(|text| text.parse().ok()).map(Duration::from_secs);
         let text = response.text().await.map_err(|error| self.away(&error))?;
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Ok(Answer { status, replayed, body, text })
+        Ok(Answer { status, retry_after, replayed, body, text })
     }
 
     fn away(&self, error: &reqwest::Error) -> Failure {
@@ -245,6 +274,11 @@ impl Client {
 }
 
 impl Answer {
+    fn asks_to_come_back(&self) -> Option<Duration> {
+        let asks = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&self.status);
+        self.retry_after.filter(|wait| asks && *wait <= LONGEST_WAIT)
+    }
+
     /// The body of a success.
     ///
     /// # Errors
@@ -267,6 +301,8 @@ impl Answer {
             | StatusCode::BAD_GATEWAY
             | StatusCode::GATEWAY_TIMEOUT
             | StatusCode::REQUEST_TIMEOUT => Exit::RetryLater,
+            // What it was given is wrong, whoever found that out.
+            StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => Exit::Usage,
             _ => Exit::Failed,
         };
         let text = self.problem(flag_of);

@@ -33,7 +33,11 @@ pub async fn run(shell: &Shell, args: &ExplainArgs) -> anyhow::Result<Exit> {
 fn drawn(look: &Look, it: &NotificationView) -> String {
     let mut text = format!("{}  {}  {}\n", look.paint(Colour::Bold, &it.id), it.class, look.state(&it.state));
     let whom = it.recipient.as_ref().map(|name| format!(" for {name}")).unwrap_or_default();
-    text.push_str(&format!("Received {}{whom}.", instant(it.created_at)));
+    let from = it.template.as_ref().map(|it| format!(", made from {} ({})", it.name, it.locale)).unwrap_or_default();
+    text.push_str(&format!("Received {}{whom}{from}.", instant(it.created_at)));
+    if let Some(expires) = it.expires_at {
+        text.push_str(&format!(" Expires {}.", instant(expires)));
+    }
     match it.repeats {
         0 => {}
         1 => text.push_str(" 1 repeat was recognised and caused nothing."),
@@ -203,6 +207,7 @@ Not sent to watch (apns): its token is quarantined since 2026-11-28T11:00:00.000
     fn a_timeline_reads_like_a_story() {
         let json = r#"{"id":"ntf_000000000000000000000001","class":"code","state":"accepted","repeats":2,
             "created_at":"2026-11-29T12:00:00Z","remembered_until":"2026-12-14T12:00:00Z","expires_at":"2026-11-29T12:10:00Z",
+            "template":{"name":"login","version":"1","locale":"sv"},
             "deliveries":[{"id":"dlv_000000000000000000000002","notification":"ntf_000000000000000000000001",
             "channel":"email","slot":"to","address":"a…@example.com","state":"accepted","provider":"main","attempts":2,
             "reason":"The provider accepted it; whether it arrived is not known.","timeline_left_out":7,"timeline":[
@@ -220,15 +225,15 @@ Not sent to watch (apns): its token is quarantined since 2026-11-28T11:00:00.000
         let view: NotificationView = serde_json::from_str(json).unwrap();
         let expected = "\
 ntf_000000000000000000000001  code  accepted
-Received 2026-11-29T12:00:00.000Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00.000Z.
+Received 2026-11-29T12:00:00.000Z, made from login (sv). Expires 2026-11-29T12:10:00.000Z. 2 repeats were recognised and caused nothing. Repeats are recognised until 2026-12-14T12:00:00.000Z.
 
 email to a…@example.com  accepted  dlv_000000000000000000000002
   The provider accepted it; whether it arrived is not known.
        +0 ms  received, over HTTP
        +5 ms  attempt 1 through main: our login was refused after 1 ms (not counted): 535 5.7.8 no
       +12 ms  attempt 1 through main: of unknown outcome after 1.5 s: the connection was cut
-      +1.0 s  put off until 12:01:05.000 (+1m 5s): to try again
-      +1m 5s  put off until 12:01:35.000 (+1m 35s), 7 times in a row: as many as the cap \"hourly\" allows are counted
+      +1.0 s  put off until 12:01:05.000Z (+1m 5s): to try again
+      +1m 5s  put off until 12:01:35.000Z (+1m 35s), 7 times in a row: as many as the cap \"hourly\" allows are counted
       +2m 0s  worker w1 did not come back: nothing was sent
       +2d 1h  attempt 1 of send 2 through main: accepted after 20 ms
       +2d 1h  ended: accepted

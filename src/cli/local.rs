@@ -66,7 +66,8 @@ impl LocalDir {
     /// Under a name of its own first, so that a reader never sees half a file.
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let path = self.0.join(name);
-        let fresh = self.0.join(format!("{name}.new"));
+        // Others may be started here at the same time.
+        let fresh = self.0.join(format!("{name}.{}.new", std::process::id()));
         let written = || -> std::io::Result<()> {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
             let mut file =

@@ -1,5 +1,6 @@
 //! `pauses`: what waits because somebody said so.
 
+use belfry_domain::pause::KINDS;
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,6 +11,8 @@ use super::exit::{Exit, Failure};
 use super::terminal::{Format, Look, print, print_json_text, table};
 use crate::ports::pauses::PauseId;
 
+/// What has no name.
+const ALL_OF_IT: &str = "all";
 const ALL: &str = "/v1/pauses";
 
 #[derive(Subcommand)]
@@ -173,11 +176,41 @@ fn drawn(look: &Look, found: &[Entry]) -> String {
     table(look, &["PAUSE", "OF", "TENANT", "HELD", "SAID BY"], &rows)
 }
 
+impl Entry {
+    /// As `resume` takes it.
+    fn words(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        let tenant = self.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
+        format!("{}{name}{tenant}", self.what)
+    }
+}
+
+/// So that a slip of the pen does not look like success.
+fn nothing(paused: &[String]) -> String {
+    let others = if paused.is_empty() { String::new() } else { format!("; what is: {}", paused.join(", ")) };
+    format!("nothing of that is paused{others}\n")
+}
+
 async fn resume(shell: &Shell, client: &Client, args: &ResumeArgs) -> anyhow::Result<Exit> {
+    let mut paused = Vec::new();
     let ids = if args.what.starts_with(PauseId::PREFIX) {
         vec![args.what.clone()]
     } else {
+        // A word that is none would read like nothing that is paused.
+        match (KINDS.contains(&args.what.as_str()), args.what == ALL_OF_IT, &args.name) {
+            (true, true, None) | (true, false, Some(_)) => {}
+            (true, true, Some(_)) => return Err(Failure::new(Exit::Usage, "`all` has no name").into()),
+            (true, false, None) => {
+                let what = format!("the name: say which {} to resume", args.what);
+                return Err(Failure::new(Exit::Usage, what).into());
+            }
+            (false, ..) => {
+                let what = format!("what to resume: must be a pause's id or one of {}", KINDS.join(", "));
+                return Err(Failure::new(Exit::Usage, what).into());
+            }
+        }
         let list: List = client.get(ALL).await?.ok()?.read("pauses")?;
+        paused = list.found.iter().map(Entry::words).collect();
         let meant = |it: &Entry| {
             it.what == args.what && it.name == args.name && (args.tenant.is_none() || it.tenant == args.tenant)
         };
@@ -195,7 +228,7 @@ async fn resume(shell: &Shell, client: &Client, args: &ResumeArgs) -> anyhow::Re
     }
     match shell.look.format {
         Format::Json => print_json_text(&json!({ "resumed": ids }).to_string())?,
-        Format::Table if ids.is_empty() => print("nothing of that is paused\n")?,
+        Format::Table if ids.is_empty() => print(&nothing(&paused))?,
         Format::Table => print(&ids.iter().map(|id| format!("{id} lifted\n")).collect::<String>())?,
     }
     Ok(Exit::Ok)

@@ -52,7 +52,7 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
     let listening = |address: SocketAddr| match &dir {
         // Others may run on it, whatever becomes of this start; of a file only one has the say.
         Some(dir) if config.store.kind == StoreKind::Redis => left.leave(dir, address),
-        _ => Ok(()),
+        _ => {}
     };
     let running = tokio::select! {
         biased;
@@ -64,7 +64,7 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
         if let Some(key) = &running.first_key {
             dir.leave_key(key)?;
         }
-        left.leave(dir, running.address)?;
+        left.leave(dir, running.address);
     }
     announce(shell, &config, &running, dir.as_ref())?;
     let signal = until_asked_to_end(shell, &running, &mut signals).await;
@@ -82,11 +82,13 @@ pub async fn run(shell: &Shell, args: &ServeArgs) -> anyhow::Result<Exit> {
 struct Left(Mutex<Option<(LocalDir, String)>>);
 
 impl Left {
-    fn leave(&self, dir: &LocalDir, address: SocketAddr) -> anyhow::Result<()> {
+    /// Where it cannot be written the commands have to be told the address: nothing that a server dies of.
+    fn leave(&self, dir: &LocalDir, address: SocketAddr) {
         let url = format!("http://{address}");
-        dir.leave_server(&url)?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((dir.clone(), url));
-        Ok(())
+        match dir.leave_server(&url) {
+            Ok(()) => *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((dir.clone(), url)),
+            Err(why) => eprintln!("belfry: {why:#}; give the commands on this machine --server {url}"),
+        }
     }
 }
 

@@ -10,13 +10,13 @@ pub fn instant(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// An instant and how far from `start` it is: `12:01:05.000 (+1m 5s)`, with its date where that is
+/// An instant and how far from `start` it is: `12:01:05.000Z (+1m 5s)`, with its date where that is
 /// another one.
 #[must_use]
 pub fn moment(start: Timestamp, at: Timestamp) -> String {
     let whole = instant(at);
     let (day, time) = whole.split_once('T').unwrap_or((&whole, ""));
-    let shown = if instant(start).starts_with(day) { time.trim_end_matches('Z') } else { &whole };
+    let shown = if instant(start).starts_with(day) { time } else { &whole };
     format!("{shown} ({})", relative(start, at))
 }
 

@@ -14,6 +14,8 @@ pub struct NotificationView {
     pub state: String,
     pub created_at: jiff::Timestamp,
     pub remembered_until: Option<jiff::Timestamp>,
+    pub expires_at: Option<jiff::Timestamp>,
+    pub template: Option<TemplateView>,
     pub recipient: Option<String>,
     #[serde(default)]
     pub repeats: u32,
@@ -21,6 +23,14 @@ pub struct NotificationView {
     pub deliveries: Vec<DeliveryView>,
     #[serde(default)]
     pub left_out: Vec<LeftOutView>,
+}
+
+/// What it is made from.
+#[derive(Debug, Deserialize)]
+pub struct TemplateView {
+    pub name: String,
+    #[serde(default)]
+    pub locale: String,
 }
 
 /// A device that nothing was sent to.
@@ -59,9 +69,13 @@ impl Page {
 pub struct DeliveryView {
     pub id: String,
     pub channel: String,
+    #[serde(default)]
+    pub slot: String,
     /// Masked by the server.
     #[serde(default)]
     pub address: String,
+    /// It goes to the address that was searched for.
+    pub matches: Option<bool>,
     pub device: Option<DeviceView>,
     pub state: String,
     #[serde(default)]
@@ -114,10 +128,16 @@ impl LeftOutView {
 }
 
 impl DeliveryView {
+    /// Which of a mail's copies it is, with a space after it; nothing of its own recipient's.
+    fn copy(&self) -> String {
+        let kind = self.slot.split('/').next().filter(|kind| ["cc", "bcc"].contains(kind));
+        kind.map(|kind| format!("{kind} ")).unwrap_or_default()
+    }
+
     /// Where it goes, as a person would say it: a stored device by its id. Empty where nothing is known.
     #[must_use]
     pub fn whereto(&self) -> String {
-        let Some(DeviceView { id, app, environment }) = &self.device else { return self.address.clone() };
+        let Some(DeviceView { id, app, environment }) = &self.device else { return self.copy() + &self.address };
         let address = Some(self.address.as_str()).filter(|it| !it.is_empty());
         let mut known = [id.as_deref(), address, app.as_deref(), environment.as_deref()].into_iter().flatten();
         let name = known.next().unwrap_or_default();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use belfry_domain::ChannelKind;
+use belfry_domain::delivery::TO;
 use belfry_domain::notification::TemplateRef;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -175,7 +176,7 @@ impl To {
                         .map(|(at, one)| (format!("{name}/{at}"), one.email.clone()))
                         .collect::<Vec<_>>()
                 };
-                let mut slots = vec![("to".to_owned(), to.email.clone())];
+                let mut slots = vec![(TO.to_owned(), to.email.clone())];
                 slots.extend(numbered("cc", &self.cc));
                 slots.extend(numbered("bcc", &self.bcc));
                 slots

@@ -53,7 +53,7 @@ closed_set!(
 );
 closed_set!(
     /// What a pause is of.
-    PausedWhat = crate::intake::pauses::KINDS.to_vec()
+    PausedWhat = belfry_domain::pause::KINDS.to_vec()
 );
 closed_set!(
     /// What an attempt told us.

@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::Uri;
 use belfry_domain::ChannelKind;
 use belfry_domain::delivery::StateName;
+use belfry_domain::notification::Record;
 
 use super::api::{Api, Shared};
 use super::auth::{Allowed, ToRead};
@@ -148,10 +149,20 @@ fn channels() -> String {
 }
 
 async fn page(api: &Api, query: Query) -> Result<Json<NotificationList>, Problem> {
+    let searched = query.address_hash.clone();
     let page = api.stored("search", api.deps.deliveries.search(query)).await?;
     let around = api.around().await;
+    let shown = |record: &Record| {
+        let mut view = NotificationView::new(record, Detail::List, &around);
+        if let Some(hash) = &searched {
+            for (shown, delivery) in view.deliveries.iter_mut().zip(&record.deliveries) {
+                shown.matches = Some(delivery.address_hash == *hash);
+            }
+        }
+        view
+    };
     Ok(Json(NotificationList {
-        data: page.records.iter().map(|record| NotificationView::new(record, Detail::List, &around)).collect(),
+        data: page.records.iter().map(shown).collect(),
         has_more: page.next.is_some(),
         next_cursor: page.next.map(cursor),
     }))

@@ -132,6 +132,10 @@ pub struct DeliveryView {
     pub slot: String,
     /// The address, masked.
     pub address: String,
+    /// In an answer to a search by address: whether this is what went to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub matches: Option<bool>,
     /// Where it goes to one of which more is known than its token.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -344,6 +348,7 @@ impl DeliveryView {
             channel: it.channel,
             slot: it.slot.clone(),
             address: it.address_mask.clone(),
+            matches: None,
             device: DeliveryDeviceView::of(it),
             state: it.state.name(),
             reason: around.reason(it, notification),

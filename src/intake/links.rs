@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use belfry_domain::delivery::TO;
 use belfry_domain::{ChannelKind, Class, UnixMs};
 
 use super::accept::PolicyNow;
@@ -61,7 +62,7 @@ impl Linker {
                 mask: address::mask(slot.channel, &slot.address),
             };
             // A copy is somebody else's: it speaks for its own address alone.
-            let recipient = inputs.to.recipient.clone().filter(|_| slot.name == "to");
+            let recipient = inputs.to.recipient.clone().filter(|_| slot.name == TO);
             self.seal(
                 policy,
                 &Link {

@@ -197,19 +197,35 @@ impl PageDesk {
         let policy = (self.policy)();
         let can_be =
             |(category, ..): &&(String, Means, bool)| policy.classes.get(category).is_some_and(|class| !class.required);
-        let chosen: Vec<(String, Means, bool)> = chosen.iter().filter(can_be).cloned().collect();
+        // Of one that is said twice the later.
+        let latest: BTreeMap<(&str, Means), bool> =
+            chosen.iter().filter(can_be).map(|(category, means, on)| ((category.as_str(), *means), *on)).collect();
+        let mut chosen: Vec<(String, Means, bool)> =
+            latest.into_iter().map(|((category, means), on)| (category.to_owned(), means, on)).collect();
+        let everything = self.said(link).await?.iter().any(of_everything);
+        let own = link.address.as_ref().map(|address| Means::of(address.channel));
+        let choices = self.choices(link).await?;
+        // What a page shows is not all that is kept: whoever saves it unchanged has turned nothing on or off.
+        chosen.retain(|(category, means, on)| {
+            let shown = choices.iter().find(|choice| choice.category == *category);
+            let stands = shown.and_then(|choice| choice.by.get(means));
+            // What an unsubscribe from everything holds back stands by itself only once that is said.
+            let stands_by_itself = !(everything && own == Some(*means));
+            !(stands_by_itself && stands == Some(&if *on { Standing::On } else { Standing::Off }))
+        });
         self.prefer(link, &chosen).await?;
         let Some(address) = &link.address else { return Ok(()) };
-        let of_address = chosen.iter().filter(|(_, means, _)| *means == Means::of(address.channel));
+        let of_address = chosen.iter().filter(|(_, means, _)| own == Some(*means));
         let (on, off): (Vec<_>, Vec<_>) = of_address.partition(|(.., on)| *on);
-        // Nobody's wishes are kept of an address alone: what it does not want stands as a suppression.
-        for (category, ..) in off.iter().filter(|_| link.recipient.is_none()) {
-            self.suppress(link, address, category).await?;
-        }
         for (category, ..) in &on {
             self.lift(link, address, Some(category)).await?;
         }
-        if !on.is_empty() {
+        let mut one_by_one = true;
+        // Nobody's wishes are kept of an address alone: what it does not want stands as a suppression.
+        for (category, ..) in off.iter().filter(|_| link.recipient.is_none()) {
+            one_by_one &= self.suppress(link, address, category).await?;
+        }
+        if !on.is_empty() && one_by_one {
             // From everything at once: what is still not wanted was said just now, one by one.
             self.lift(link, address, None).await?;
         }
@@ -252,13 +268,14 @@ impl PageDesk {
         self.preferences.change((&link.owner(), recipient), ON_THE_PAGE, change).await.map(drop)
     }
 
-    async fn suppress(&self, link: &Link, address: &LinkedAddress, category: &str) -> Result<(), StoreError> {
+    /// Whether of that category alone, rather than of everything.
+    async fn suppress(&self, link: &Link, address: &LinkedAddress, category: &str) -> Result<bool, StoreError> {
         let entry = self.entry(address, Some(category));
         match self.suppressions.put(&link.owner(), &entry).await? {
-            Put::Kept(_) => Ok(()),
+            Put::Kept(_) => Ok(true),
             // Better too little mail than mail to somebody who asked for none.
             Put::TooMany => match self.suppressions.put(&link.owner(), &self.entry(address, None)).await? {
-                Put::Kept(_) => Ok(()),
+                Put::Kept(_) => Ok(false),
                 Put::TooMany => Err(StoreError::Unavailable("there is no room for one more about the address".into())),
             },
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry_domain::pause::{Pause, Paused};
+use belfry_domain::pause::{KINDS, Pause, Paused};
 use belfry_domain::subject::Subject;
 use belfry_domain::{ChannelKind, Delivery, Notification, UnixMs};
 
@@ -20,7 +20,6 @@ use crate::ports::pauses::{Board, KeptPause, MOST_PAUSES, PauseId, PausePut, See
 use crate::ports::policy::{OUTBOX, Policy};
 
 pub const MEMBERS: &[&str] = &["what", "name", "tenant", "until", "forced", "why"];
-pub const KINDS: &[&str] = &["all", "channel", "provider", "class", "template", "group"];
 /// Longest reason, in characters.
 pub const MOST_WHY: usize = 200;
 /// Pauses that a tenant's own keys may set.
@@ -300,11 +299,16 @@ fn wrong_name(kind: &str, name: &str, (policy, forced): (&Policy, bool)) -> Opti
         "provider" if name != OUTBOX && !policy.providers.contains_key(name) => {
             unknown("configured provider", policy.providers.keys().map(String::as_str).collect())
         }
+        // One that is not there yet may be paused; what can never be a template's name is somebody's own text, which
+        // would stand where anybody may read it.
+        "template" if !name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b"_-".contains(&it)) => {
+            Some("is no template's name: lowercase letters, digits, `_` and `-`".into())
+        }
         "class" if !policy.classes.contains_key(name) => {
             unknown("configured class", policy.classes.keys().map(String::as_str).collect())
         }
         "class" if !forced && policy.rules_of(name).pause_exempt => {
-            Some("is a class that pauses let through: only with \"forced\": true it is held".into())
+            Some("is a class that pauses let through: only a forced one holds it".into())
         }
         _ => None,
     }

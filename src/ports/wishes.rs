@@ -31,11 +31,11 @@ impl Asked {
         let owner = || Owner::of(notification);
         let (channel, address_hash) = (delivery.channel, &delivery.address_hash);
         let addressee = || Addressee { owner: owner(), channel, address_hash: address_hash.clone() };
-        let person = |recipient: &String| Person { owner: owner(), recipient: recipient.clone() };
+        let person = |recipient: &str| Person { owner: owner(), recipient: recipient.to_owned() };
         Self {
             addressee: takes(channel).then(addressee),
             // Nobody can turn off what is required.
-            person: notification.recipient.as_ref().filter(|_| !required).map(person),
+            person: delivery.recipient_of(notification).filter(|_| !required).map(person),
         }
     }
 

@@ -9,9 +9,13 @@ use crate::action::Action;
 use crate::device::{DeviceApp, STORED};
 use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
+use crate::notification::Notification;
 use crate::outcome::{Why, WhyCode};
 use crate::time::{UnixMs, duration_ms};
 use crate::timeline::{Happened, Hop, Timeline};
+
+/// The address slot of a mail's own recipient; those of its copies are `cc/0`, `bcc/0` and so on.
+pub const TO: &str = "to";
 
 named_enum!(
     /// What a deferred delivery waits for.
@@ -311,6 +315,19 @@ impl Delivery {
     #[must_use]
     pub fn stored_device(&self) -> Option<&str> {
         self.slot.strip_prefix(STORED)
+    }
+
+    /// A mail's Cc or Bcc.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.channel == ChannelKind::Email && self.slot != TO
+    }
+
+    /// The recipient that the notification names, where this goes to it. A copy is somebody else's: what the recipient
+    /// wants says nothing about it, and what it gets takes no place of theirs.
+    #[must_use]
+    pub fn recipient_of<'n>(&self, notification: &'n Notification) -> Option<&'n str> {
+        notification.recipient.as_deref().filter(|_| !self.is_copy())
     }
 
     /// Nothing but a receipt, a person or a purge touches it any more.

@@ -1,11 +1,9 @@
 //! The reason sentence: what a support agent reads aloud.
 
-use crate::breaker::OpenWhy;
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
 use crate::lane::{OUTBOX, UNSERVED};
 use crate::outcome::{Why, WhyCode};
-use crate::time::UnixMs;
-use crate::warm_up::WarmDay;
+use crate::timeline::Happened;
 
 impl Delivery {
     /// Where this delivery stands and why, in a sentence or two. Holds no address and no content.
@@ -24,6 +22,9 @@ impl Delivery {
             State::Expired if self.capped().is_some() => {
                 format!("Expired before there was room for it: {}.", self.last_words(""))
             }
+            State::Expired if self.waited_at_last().is_some() => {
+                format!("Expired before it could be sent: it waited for {}.", self.waited_at_last().unwrap_or_default())
+            }
             State::Expired if self.maybe_sent || self.attempts > 0 => "Expired before it could be tried again.".into(),
             State::Expired => "Expired before it could be sent.".into(),
             State::Suppressed => format!("Suppressed: {}.", self.last_words("nothing may go there")),
@@ -41,63 +42,8 @@ impl Delivery {
         }
     }
 
-    /// Whether it is held because the store was restored from a backup at `restored`: it was due then.
-    #[must_use]
-    pub fn held_back(&self, restored: Option<UnixMs>) -> bool {
-        self.state.waiting() && restored.is_some_and(|restored| self.due_at <= restored)
-    }
-
-    /// What is said of it then, instead of [`Self::reason`]. `restored`: that moment, as people read it.
-    #[must_use]
-    pub fn reason_held_back(&self, restored: &str) -> String {
-        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
-        format!(
-            "Held back: the store was restored from a backup at {restored} and this was due by then, so it may have \
-             been sent before. Whoever runs the server releases or cancels it (belfry restored).{copies}"
-        )
-    }
-
-    /// Whether a pause that covers it is what it waits for at `now`: it is due, or was put off because of one.
-    #[must_use]
-    pub fn waits_for_pause(&self, now: UnixMs) -> bool {
-        let paused = matches!(self.state, State::Deferred { why: DeferWhy::Paused, .. });
-        self.state.waiting() && (paused || self.due_at <= now)
-    }
-
-    /// What is said of it then, instead of [`Self::reason`]. `what` is paused, `since` when and `until` when, as people
-    /// read them.
-    #[must_use]
-    pub fn reason_paused(&self, what: &str, since: &str, until: Option<&str>) -> String {
-        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
-        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-        format!("Held: {what} is paused since {since}{until}.{copies}")
-    }
-
-    /// What is said of it, instead of [`Self::reason`], while its provider's circuit is open: it is due and nothing
-    /// claims it. `since`: when it opened, as people read it. Nothing of what waits for another reason.
-    #[must_use]
-    pub fn reason_behind_circuit(&self, why: OpenWhy, since: &str, now: UnixMs) -> Option<String> {
-        let waits = match self.state {
-            State::Queued | State::Deferred { why: DeferWhy::Breaker, .. } => true,
-            State::Scheduled { .. } | State::Deferred { .. } => self.due_at <= now,
-            _ => false,
-        };
-        let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
-        waits.then(|| format!("Waiting: nothing goes through its provider since {since}: {}.{copies}", why.hint()))
-    }
-
-    /// What is said of it, instead of [`Self::reason`], where its provider has a pace: it is due, and its turn has not
-    /// come. `often`: how often the provider may be called, as people read it (`50 times in 1d`).
-    #[must_use]
-    pub fn reason_paced(&self, often: &str, warming: Option<WarmDay>, now: UnixMs) -> Option<String> {
-        let waits = self.state.waiting() && self.due_at <= now;
-        let day = warming.map(|WarmDay { day, of }| format!(", on day {day} of {of} of its warm-up"));
-        let day = day.unwrap_or_default();
-        waits.then(|| format!("{} Its provider is called at most {often}{day}.", self.reason()))
-    }
-
     /// What the state alone does not say about other copies.
-    fn copies(&self) -> Option<&'static str> {
+    pub(crate) fn copies(&self) -> Option<&'static str> {
         let earlier = match (self.maybe_sent, self.reached) {
             (true, _) => Some("An earlier attempt may have arrived."),
             (false, true) if self.send > 1 => Some("An earlier send may have arrived."),
@@ -256,6 +202,21 @@ impl Delivery {
         format!("{often}: an earlier call had no clear answer, and the last failed because {}. {DECIDE}", {
             self.last_words("it was not accepted")
         })
+    }
+
+    /// What it waited for when it ended, where that was no attempt of its own.
+    fn waited_at_last(&self) -> Option<&'static str> {
+        let mut entries = self.timeline.entries.iter().rev();
+        let last = entries.find(|entry| !matches!(entry.happened, Happened::Ended { .. }))?;
+        let Happened::Deferred { why, .. } = last.happened else { return None };
+        match why {
+            DeferWhy::QuietHours => Some("the end of the recipient's quiet hours"),
+            DeferWhy::Paused => Some("the end of a pause"),
+            DeferWhy::Breaker => Some("its provider, through which nothing went"),
+            DeferWhy::Pace => Some("its provider, which had asked to slow down"),
+            DeferWhy::Unconfigured => Some("a provider, of which none was configured for it"),
+            DeferWhy::Retry | DeferWhy::Budget | DeferWhy::Cap => None,
+        }
     }
 
     /// The cap that it was last held back by, where nothing came after.

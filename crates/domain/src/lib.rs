@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod admission;
+pub mod around;
 pub mod breaker;
 pub mod budget;
 pub mod caps;

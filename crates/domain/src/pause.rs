@@ -8,6 +8,9 @@ use crate::lane::ChannelKind;
 use crate::subject::Subject;
 use crate::time::UnixMs;
 
+/// What can be, by the names of [`Paused`].
+pub const KINDS: &[&str] = &["all", "channel", "provider", "class", "template", "group"];
+
 /// What is paused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "what", content = "name", rename_all = "snake_case")]

@@ -208,6 +208,7 @@ impl Draft<'_> {
 
     /// Never past the expiry: at that moment it comes up once more, to expire visibly.
     fn defer(&mut self, until: UnixMs, why: DeferWhy) {
+        let wanted = until.max(self.env.now);
         let until = until.min(self.next.expires_at).max(self.env.now);
         self.next.spent = false;
         self.next.state = State::Deferred { until, why };
@@ -225,7 +226,9 @@ impl Draft<'_> {
             // It is not what it waits for any more.
             self.next.last = None;
         }
-        self.next.timeline.put_off(self.env.now, until, why, cap);
+        // Where it expires before, that is what somebody will want to know.
+        let told = if why == DeferWhy::QuietHours { wanted } else { until };
+        self.next.timeline.put_off(self.env.now, told, why, cap);
     }
 
     /// Deferred, unless somebody asked meanwhile that it end: that must not wait for another claim.

@@ -20,7 +20,7 @@ pub struct Subject<'a> {
     pub template: Option<&'a str>,
     pub group: Option<&'a str>,
     pub scope: Option<&'a str>,
-    /// The caller's own name for the recipient, where the request has one.
+    /// The caller's own name for the recipient, where the request has one and this is not a copy to somebody else.
     pub recipient: Option<&'a str>,
     /// Keyed hash of the normalised address, as in [`Delivery::address_hash`].
     pub address_hash: &'a str,
@@ -63,7 +63,7 @@ impl<'a> Subject<'a> {
             template: notification.template.as_ref().map(|template| template.name.as_str()),
             group: notification.group.as_deref(),
             scope: notification.scope.as_deref(),
-            recipient: notification.recipient.as_deref(),
+            recipient: delivery.recipient_of(notification),
             address_hash: &delivery.address_hash,
             number: None,
         }

@@ -1,5 +1,6 @@
 //! `suppressions import`: one request for each row, several at a time. What is wrong with a row costs that row alone.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write as _, stderr};
 use std::path::PathBuf;
 
@@ -104,11 +105,18 @@ pub async fn run(shell: &Shell, args: &ImportArgs, client: &Client) -> anyhow::R
     let mut tally = Tally::default();
     let put = |Row { line, body }| async move {
         match body {
-            Ok(body) => (line, client.post(super::ALL, None, Value::from(body).to_string()).await.map(Ok)),
+            Ok(body) => {
+                let body = Value::from(body).to_string();
+                (line, client.patiently(|| client.post(super::ALL, None, body.clone())).await.map(Ok))
+            }
             Err(wrong) => (line, Ok(Err(wrong))),
         }
     };
-    let mut told = stream::iter(all.into_iter().map(put)).buffer_unordered(AT_ONCE);
+    // Of what is under way then it is still heard what became of it: the count must be true.
+    let broken_off = Cell::new(false);
+    let to_do = all.into_iter().take_while(|_| !broken_off.get());
+    let mut told = stream::iter(to_do.map(put)).buffer_unordered(AT_ONCE);
+    let mut first_failure = None;
     while let Some((line, answer)) = told.next().await {
         let counted = match answer {
             Ok(Ok(answer)) => tally.count(line, Ok(answer)),
@@ -118,14 +126,19 @@ pub async fn run(shell: &Shell, args: &ImportArgs, client: &Client) -> anyhow::R
             }
             Err(failure) => Err(failure),
         };
-        if let Err(failure) = counted {
-            progress.end();
-            let text = format!("{failure}\nUntil then: {}The same command again finishes it.", tally.words());
-            return Err(Failure { text, ..failure }.into());
+        match counted {
+            Ok(()) => progress.step(tally.rows()),
+            Err(failure) => {
+                broken_off.set(true);
+                first_failure.get_or_insert(failure);
+            }
         }
-        progress.step(tally.rows());
     }
     progress.end();
+    if let Some(failure) = first_failure {
+        let text = format!("{failure}\nUntil then: {}The same command again finishes it.", tally.words());
+        return Err(Failure { text, ..failure }.into());
+    }
     report(shell, tally)
 }
 

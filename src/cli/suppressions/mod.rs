@@ -170,7 +170,8 @@ async fn page(client: &Client, limit: usize, cursor: Option<&str>) -> Result<Ans
         Some(cursor) => format!("&cursor={cursor}"),
         None => String::new(),
     };
-    client.get(&format!("{ALL}?limit={limit}{cursor}")).await?.ok_by_flags(&flag_of)
+    let path = format!("{ALL}?limit={limit}{cursor}");
+    client.patiently(|| client.get(&path)).await?.ok_by_flags(&flag_of)
 }
 
 fn shown(shell: &Shell, answer: &Answer) -> anyhow::Result<()> {

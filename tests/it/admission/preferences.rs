@@ -58,3 +58,20 @@ fn who_says_nothing_gets_what_the_class_has_for_everybody() {
     let news = effective.as_array().unwrap().iter().find(|one| one["category"] == "news").unwrap();
     assert_eq!(news["channels"], json!({"email": false, "sms": true}));
 }
+
+/// A copy is somebody else's.
+#[test]
+fn what_a_recipient_turns_off_says_nothing_about_copies_to_others() {
+    let (live, _stub) = later();
+    live.put("/v1/preferences/ann", &json!({"every": {"email": false}}));
+    let mut body = mail("transactional", &json!({"recipient": "ann", "email": "ann@example.com"}));
+    body["content"]["cc"] = json!(["cy@example.com"]);
+    body["content"]["bcc"] = json!(["bo@example.com"]);
+    let id = live.send("copied", &body);
+    let told = live.get(&format!("/v1/notifications/{id}"));
+    let states: Vec<_> =
+        told["deliveries"].as_array().unwrap().iter().map(|one| (&one["slot"], &one["state"])).collect();
+    assert_eq!(states[0], (&json!("to"), &json!("suppressed")), "{states:?}");
+    assert_eq!(states.len(), 3);
+    assert!(states[1..].iter().all(|(_, state)| **state != json!("suppressed")), "{states:?}");
+}

@@ -53,7 +53,7 @@ fn find_asks_by_address_reference_and_group_and_goes_on_by_cursor() {
     assert_eq!(found(&["--group", "mail", "--limit", "1", "--cursor", cursor]), [ann]);
     assert_eq!(run(dir, &["find", "--reference", "crm-8"], &[]).out, "nothing found\n");
     let odd = run(dir, &["find", "--state", "lost"], &[]);
-    assert!(odd.code == 1 && odd.err.contains("--state: must be one of scheduled, queued"), "{odd:?}");
+    assert!(odd.code == 2 && odd.err.contains("--state: must be one of scheduled, queued"), "{odd:?}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn errors_are_problem_objects_for_programs_and_name_flags_for_people() {
     let bad = ["send", "--class", "receipt", "--phone", "1", "--send-at", LATER];
     let told = run(dir, &[&bad[..], &["--output", "json"]].concat(), &[]);
     let problem: Value = serde_json::from_str(&told.out).unwrap_or_else(|_| panic!("{told:?}"));
-    assert_eq!((&problem["code"], &problem["exit"], told.code), (&"invalid".into(), &1.into(), 1), "{problem}");
+    assert_eq!((&problem["code"], &problem["exit"], told.code), (&"invalid".into(), &2.into(), 2), "{problem}");
 
     let words = run(dir, &bad, &[]);
     for line in ["\n  --phone: ", "\n  --send-at: ", "\n  must have template or content"] {

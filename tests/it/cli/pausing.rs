@@ -52,16 +52,19 @@ fn something_is_paused_seen_and_resumed() {
     assert!(pauses(dir, &["list"]).out.contains("class code (forced)"));
     let id = list["data"][0]["id"].as_str().unwrap();
     assert_eq!(pauses(dir, &["resume", "channel", "email"]).out, format!("{id} lifted\n"));
-    assert_eq!(pauses(dir, &["resume", "channel", "email"]).out, "nothing of that is paused\n");
+    assert_eq!(pauses(dir, &["resume", "channel", "email"]).out, "nothing of that is paused; what is: class code\n");
     let code = forced["id"].as_str().unwrap();
     assert_eq!(told(dir, &["resume", code]), json!({ "resumed": [code] }));
     assert_eq!(pauses(dir, &["list"]).out, "nothing is paused\n");
     for (args, code, words) in [
-        (&["add", "class", "code"][..], 1, "the name: is a class that pauses let through"),
-        (&["add", "class", "adverts"], 1, "the name: is not a configured class; there are code"),
-        (&["add", "everything"], 1, "what to pause: must be one of all"),
-        (&["add", "all", "--until", "noon"], 1, "--until: must be an RFC 3339"),
+        (&["add", "class", "code"][..], 2, "the name: is a class that pauses let through"),
+        (&["add", "class", "adverts"], 2, "the name: is not a configured class; there are code"),
+        (&["add", "everything"], 2, "what to pause: must be one of all"),
+        (&["add", "all", "--until", "noon"], 2, "--until: must be an RFC 3339"),
         (&["resume", "pau_12"], 2, "24 hex digits"),
+        (&["resume", "chanel", "email"], 2, "must be a pause's id or one of all, channel"),
+        (&["resume", "class"], 2, "say which class"),
+        (&["resume", "all", "of it"], 2, "`all` has no name"),
     ] {
         let odd = pauses(dir, args);
         assert!(odd.code == code && odd.err.contains(words), "{args:?}: {odd:?}");

@@ -43,7 +43,7 @@ fn a_fresh_machine_serves_and_its_other_terminal_just_works() {
     assert_eq!((&again["notification"], &again["replayed"]), (&first["notification"], &Value::Bool(true)));
     let other = [&SEND[..7], &["--text", "Another.", "--key", idempotency]].concat();
     let other = run(dir, &other, &[]);
-    assert!(other.code == 1 && other.err.contains("--text: differs"), "{other:?}");
+    assert!(other.code == 2 && other.err.contains("--text: differs"), "{other:?}");
 
     let until = Instant::now() + Duration::from_secs(30);
     while json(dir, &["status", id])["state"] != "accepted" {
@@ -115,7 +115,7 @@ fn sighup_reloads_all_or_nothing() {
     std::fs::write(&file, "").unwrap();
     let server = Running::start(dir, &["--port", "0", "--config", "belfry.toml"], &[]);
     let news = [&["send", "--class", "news"][..], &SEND[3..]].concat();
-    assert_eq!(run(dir, &news, &[]).code, 1, "there is no such class yet");
+    assert_eq!(run(dir, &news, &[]).code, 2, "there is no such class yet");
 
     std::fs::write(&file, "[classes.news]\norder = \"record_then_send\"\n").unwrap();
     server.signal(Signal::HUP);

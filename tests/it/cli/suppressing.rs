@@ -51,9 +51,9 @@ fn an_address_is_suppressed_seen_and_lifted_and_never_printed() {
     assert_eq!(suppressions(dir, &["remove", "ann@example.com"]).out, format!("{ann} lifted\n"));
     assert_eq!(suppressions(dir, &["remove", "ann@example.com"]).out, "nothing is suppressed there\n");
     for (args, code, words) in [
-        (&["add", "not-an-address"][..], 1, "the address: must be"),
-        (&["add", "ann@example.com", "--category", "adverts"], 1, "--category: is not a configured class"),
-        (&["add", "ann@example.com", "--channel", "apns"], 1, "--channel: must be"),
+        (&["add", "not-an-address"][..], 2, "the address: must be"),
+        (&["add", "ann@example.com", "--category", "adverts"], 2, "--category: is not a configured class"),
+        (&["add", "ann@example.com", "--channel", "apns"], 2, "--channel: must be"),
         (&["remove", "sup_12"], 2, "48 hex digits"),
         (&["list", "--cursor", "a b"], 2, "--cursor"),
     ] {
@@ -109,4 +109,32 @@ fn an_import_names_what_is_wrong_by_its_line_and_a_repeat_of_it_changes_nothing(
         assert!(bad.code == 2 && bad.err.contains(words) && !bad.err.contains("ann@"), "{bad:?}");
     }
     assert_eq!(suppressions(dir, &["import", "absent.csv"]).code, 2);
+}
+
+/// A limit of calls makes it slower and nothing else.
+#[test]
+fn an_import_comes_back_when_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let config = "[http.limit]\nrate = 5\nper = \"1s\"\nburst = 5\n";
+    std::fs::write(dir.join("belfry.toml"), config).unwrap();
+    let _server = Running::start(dir, &["--port", "0", "--config", "belfry.toml"], &[]);
+    let rows: String = (0..18).map(|number| format!("imp{number}@example.com\n")).collect();
+    std::fs::write(dir.join("list.csv"), format!("address\n{rows}")).unwrap();
+    let done = suppressions(dir, &["import", "list.csv"]);
+    assert!(done.code == 0 && done.out == "18 rows: 18 suppressed, 0 were before\n", "{done:?}");
+}
+
+/// More than the time that anybody waits for: it says so, and what it had done counts.
+#[test]
+fn an_import_that_is_broken_off_says_how_far_it_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let config = "[http.limit]\nrate = 1\nper = \"1h\"\nburst = 5\n";
+    std::fs::write(dir.join("belfry.toml"), config).unwrap();
+    let _server = Running::start(dir, &["--port", "0", "--config", "belfry.toml"], &[]);
+    let rows: String = (0..18).map(|number| format!("imp{number}@example.com\n")).collect();
+    std::fs::write(dir.join("list.csv"), format!("address\n{rows}")).unwrap();
+    let done = suppressions(dir, &["import", "list.csv"]);
+    assert!(done.code == 75 && done.err.contains("Until then: 5 rows: 5 suppressed"), "{done:?}");
 }

@@ -1,7 +1,9 @@
 //! The recipients' own pages: unsubscribe by RFC 8058, and preferences.
 
-use belfry::ports::deliveries::Deliveries as _;
+use belfry::ports::deliveries::{Deliveries as _, Owner};
+use belfry::ports::suppressions::{MOST_OF_ONE, Put, Suppressed, Suppressions as _};
 use belfry_domain::NotificationId;
+use belfry_domain::suppression::SuppressionKind;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -165,7 +167,7 @@ async fn a_recipient_chooses_by_category_and_means() {
     );
     let kept = bed.get("/v1/preferences/ann").await.json();
     let off = json!({"apns": false, "fcm": false, "web_push": false});
-    assert_eq!(kept["categories"], json!({"marketing": {"email": false, "sms": true}, "transactional": off}));
+    assert_eq!(kept["categories"], json!({"marketing": {"email": false}, "transactional": off}));
     assert_eq!(kept["changed_by"], "page");
     assert_eq!(bed.get("/v1/suppressions").await.json()["data"], json!([]), "that is kept with the person");
     assert_eq!(state(&bed, "second", &news(to.clone())).await, "suppressed");
@@ -192,6 +194,67 @@ async fn whoever_is_only_an_address_chooses_for_that_address() {
     let page = visit(&bed, Method::GET, &path, None).await.text;
     assert!(page.contains("disabled>E-Mail") && !page.contains("name=\"on\""), "{page}");
     visit(&bed, Method::POST, &path, Some("shown=marketing%2Femail&on=marketing%2Femail")).await;
+    assert_eq!(state(&bed, "third", &news(ann())).await, "suppressed");
+}
+
+/// Whatever a page shows of what is kept: who saves it as it is has said nothing.
+#[tokio::test]
+async fn a_page_that_is_saved_unchanged_changes_nothing() {
+    let bed = Bed::new().await;
+    let wanted = json!({"categories": {"transactional": {"apns": false, "fcm": true}, "marketing": {"email": false}}});
+    bed.ask(Method::PUT, "/v1/preferences/ann").json(&wanted).told().await;
+    let before = bed.get("/v1/preferences/ann").await.text;
+    let path = link_of(&bed, "first", json!({"recipient": "ann", "email": "ann@example.com"})).await + "/preferences";
+    let page = visit(&bed, Method::GET, &path, None).await.text;
+    assert!(page.contains("value=\"transactional/push\" checked"), "{page}");
+    let shown = page.split("name=\"shown\" value=\"").skip(1).map(|rest| format!("shown={}", until_quote(rest)));
+    let on = page.split("name=\"on\" value=\"").skip(1).filter(|rest| {
+        let tag = rest.split('>').next().unwrap_or_default();
+        tag.ends_with(" checked")
+    });
+    let on = on.map(|rest| format!("on={}", until_quote(rest)));
+    let form: Vec<String> = shown.chain(on).collect();
+    assert!(form.iter().any(|it| it == "on=transactional/push"), "{form:?}");
+    let saved = visit(&bed, Method::POST, &path, Some(&form.join("&").replace('/', "%2F"))).await;
+    assert!(saved.text.contains("Saved."), "{}", saved.text);
+    assert_eq!(bed.get("/v1/preferences/ann").await.text, before);
+    assert_eq!(bed.get("/v1/suppressions").await.json()["data"], json!([]));
+}
+
+fn until_quote(text: &str) -> &str {
+    text.split('"').next().unwrap_or_default()
+}
+
+/// Better too little mail than mail to somebody who asked for none.
+#[tokio::test]
+async fn where_there_is_no_room_for_one_more_category_nothing_comes_back() {
+    let bed = Bed::new().await;
+    let path = link_of(&bed, "first", ann()).await;
+    let told = bed.send("filling", &news(ann())).await.json();
+    let owner = Owner { tenant: "acme".into(), environment: "live".into() };
+    let record = bed.store.read(&owner, told["id"].as_str().unwrap().parse().unwrap()).await.unwrap().unwrap();
+    let delivery = &record.deliveries[0];
+    for number in 0..MOST_OF_ONE {
+        let gone = Suppressed {
+            channel: delivery.channel,
+            address_hash: delivery.address_hash.clone(),
+            address_mask: delivery.address_mask.clone(),
+            kind: SuppressionKind::Unsubscribe,
+            category: Some(format!("gone-{number}")),
+            sender: None,
+            since: delivery.created_at,
+            until: None,
+            origin: "page".into(),
+            note: None,
+        };
+        assert!(matches!(bed.store.put(&owner, &gone).await.unwrap(), Put::Kept(_)), "{number}");
+    }
+    let choice = "shown=marketing%2Femail&shown=digest%2Femail&shown=receipt%2Femail&on=receipt%2Femail";
+    visit(&bed, Method::POST, &format!("{path}/preferences"), Some(choice)).await;
+    assert_eq!(state(&bed, "second", &news(ann())).await, "suppressed");
+    // Also where one thing is asked for again afterwards.
+    let one = "shown=marketing%2Femail&shown=receipt%2Femail&on=receipt%2Femail";
+    visit(&bed, Method::POST, &format!("{path}/preferences"), Some(one)).await;
     assert_eq!(state(&bed, "third", &news(ann())).await, "suppressed");
 }
 

@@ -53,6 +53,17 @@ fn whatever_waits_for_what_a_reload_may_change_is_looked_at_again_and_shows_unti
     assert_eq!(soon.due_at, NOW.plus(LOOK_AGAIN));
 }
 
+/// It expires first, and nobody is to think that the recipient's morning was then.
+#[test]
+fn a_timeline_tells_the_end_of_quiet_hours_also_where_it_is_too_late() {
+    let class = class(Order::SendThenRecord);
+    let delivery = Delivery { expires_at: NOW.plus(LOOK_AGAIN), ..fresh(&class) };
+    let next = told(&delivery, &class, quiet(LOOK_AGAIN * 9));
+    assert_eq!(next.state, State::Deferred { until: NOW.plus(LOOK_AGAIN), why: DeferWhy::QuietHours });
+    let last = &next.timeline.entries.last().unwrap().happened;
+    assert!(matches!(last, Happened::Deferred { until, .. } if *until == NOW.plus(LOOK_AGAIN * 9)), "{last:?}");
+}
+
 #[test]
 fn a_long_wait_is_one_entry_that_names_the_cap_and_pushes_nothing_out() {
     let class = class(Order::SendThenRecord);
@@ -108,7 +119,10 @@ fn what_expires_for_want_of_room_names_the_cap_and_nothing_else_does() {
     assert_eq!(reason, format!("Expired before there was room for it: {named} were counted."));
     // There was room since, and it waited for something else.
     let waited = told(&waiting, &class, quiet(LOOK_AGAIN));
-    assert_eq!(told(&waited, &class, Verdict::Expire).reason(), "Expired before it could be sent.");
+    assert_eq!(
+        told(&waited, &class, Verdict::Expire).reason(),
+        "Expired before it could be sent: it waited for the end of the recipient's quiet hours."
+    );
 }
 
 proptest! {

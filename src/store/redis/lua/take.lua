@@ -12,26 +12,35 @@ end
 -- Of the places that count no more, so many go with each that is taken.
 local DROPPED = 128
 
-local function put(key, mine, latest, window)
-  call('ZADD', key, format('%.0f', latest), mine)
-  local top = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-  -- It goes by itself, once nothing in it counts as it stands now: ends that are told earlier do not hasten that.
-  call('PEXPIRE', key, format('%.0f', top[2] + window - now))
+-- It goes by itself, once nothing in it counts as it stands now: ends that are told earlier do not hasten that.
+local function keep(key, card, latest, window)
+  local left = format('%.0f', latest + window - now)
+  -- One that has just been made has no end yet, which GT takes for the latest of all.
+  if card == 1 then call('PEXPIRE', key, left) else call('PEXPIRE', key, left, 'GT') end
 end
 
 -- Nothing, or until when there is no room, and until when a call under way may make some.
 local function take(key, mine, limit, window, ends_by)
-  local since = '(' .. format('%.0f', now - window)
-  local latest = tonumber(call('ZSCORE', key, mine) or now - window)
-  if latest > now - window then return put(key, mine, math.max(latest, ends_by), window) end
-  local counting = call('ZCOUNT', key, since, '+inf')
-  local gone = call('ZCARD', key) - counting
+  local score = format('%.0f', ends_by)
+  -- Its place first, to be given back where there is no room: nearly always there is.
+  local new = call('ZADD', key, 'NX', score, mine) == 1
+  local card = call('ZCARD', key)
+  if new and card <= limit then return keep(key, card, ends_by, window) end
+  if not new then
+    local counts = tonumber(call('ZSCORE', key, mine)) > now - window
+    call('ZADD', key, 'GT', score, mine)
+    -- The same call asks again: it has its place.
+    if counts then return keep(key, card, ends_by, window) end
+  end
+  local counting = call('ZCOUNT', key, '(' .. format('%.0f', now - window), '+inf')
+  local gone = card - counting
   if gone > 0 then call('ZREMRANGEBYRANK', key, 0, math.min(gone, DROPPED) - 1) end
-  if counting < limit then return put(key, mine, ends_by, window) end
+  if counting <= limit then return keep(key, card, ends_by, window) end
+  call('ZREM', key, mine)
   local nth = call('ZREVRANGE', key, limit - 1, limit - 1, 'WITHSCORES')
   local now_on = '(' .. format('%.0f', now)
   local open = ''
-  if counting - call('ZCOUNT', key, now_on, '+inf') < limit then
+  if counting - 1 - call('ZCOUNT', key, now_on, '+inf') < limit then
     open = call('ZRANGEBYSCORE', key, now_on, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   end
   return format('%.0f', nth[2] + window), open

@@ -6,13 +6,13 @@ if now < 0 then
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
+local until_now = string.format('%.0f', now)
 for at, key in ipairs(KEYS) do
   local mine, fate = ARGV[2 * at], ARGV[2 * at + 1]
   if fate == 'back' then
     call('ZREM', key, mine)
   else
-    local latest = call('ZSCORE', key, mine)
-    if latest and tonumber(latest) > now then call('ZADD', key, string.format('%.0f', now), mine) end
+    call('ZADD', key, 'XX', 'LT', until_now, mine)
   end
 end
 return 1
