@@ -20,7 +20,7 @@ use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
 use belfry::telemetry::{Names, Recorder};
 use belfry_domain::caps::Cap;
 use belfry_domain::class::RetryPolicy;
-use belfry_domain::{ChannelKind, Class, Delivery, Order, Priority};
+use belfry_domain::{ChannelKind, Class, Delivery, NotificationId, Order, Priority};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -207,7 +207,13 @@ pub(crate) struct Renderer(pub Content);
 
 #[async_trait]
 impl Render for Renderer {
-    async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault> {
+    async fn render(
+        &self,
+        _of: NotificationId,
+        inputs: &str,
+        channel: ChannelKind,
+        slot: &str,
+    ) -> Result<Made, RenderFault> {
         let broken = |what: &str| RenderFault::Broken(what.to_owned());
         let inputs: Inputs = serde_json::from_str(inputs).map_err(|_| broken("inputs"))?;
         let message = rendered(&self.0, &inputs, channel, slot).map_err(|_| broken("content"))?;

@@ -74,7 +74,7 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
         Arc::new(Recorder::new(Names::new(["receipt", "marketing", "code"], [PROVIDER]), Arc::new(MachineClock)));
     let policy = watch::Sender::new(Arc::new(policy));
     let content = watch::Sender::new(Arc::new(Content::built_in().ok().context("the templates")?));
-    let templates = Templates::new(content.subscribe(), store.installation.clone());
+    let templates = Templates::new(content.subscribe(), store.installation.clone(), store.deliveries.clone());
     let tasks = Arc::new(MachineTasks::default());
     let (_receipts, inbox) = mpsc::channel(16);
     let deps = engine::Deps {

@@ -104,6 +104,7 @@ impl Shape {
             notification,
             deliveries: vec![delivery],
             inputs,
+            attached: Vec::new(),
             collapse_groups: vec![None],
             recipient_hash: None,
         }

@@ -131,7 +131,8 @@ impl Parts {
     }
 
     fn templates(&self) -> Templates {
-        Templates::new(self.content.subscribe(), self.stores.installation.clone())
+        let Stores { installation, deliveries, .. } = &self.stores;
+        Templates::new(self.content.subscribe(), installation.clone(), deliveries.clone())
     }
 
     pub(super) async fn engine(&self, config: &Config, inbox: mpsc::Receiver<Receipt>) -> Result<Engine, StoreError> {

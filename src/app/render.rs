@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
+use belfry_domain::{ChannelKind, NotificationId};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
@@ -16,6 +16,7 @@ use crate::intake::content_check::{ContentCheck, Slot};
 use crate::intake::fields::FieldProblem;
 use crate::ports::StoreError;
 use crate::ports::admin::Installation;
+use crate::ports::deliveries::Deliveries;
 use crate::ports::message::Rendered;
 use crate::ports::recipients::{DeviceRef, StoredSlot};
 
@@ -24,11 +25,17 @@ use crate::ports::recipients::{DeviceRef, StoredSlot};
 pub struct Templates {
     current: watch::Receiver<Arc<Content>>,
     installation: Arc<dyn Installation>,
+    /// Which keep what is attached.
+    deliveries: Arc<dyn Deliveries>,
 }
 
 impl Templates {
-    pub fn new(current: watch::Receiver<Arc<Content>>, installation: Arc<dyn Installation>) -> Self {
-        Self { current, installation }
+    pub fn new(
+        current: watch::Receiver<Arc<Content>>,
+        installation: Arc<dyn Installation>,
+        deliveries: Arc<dyn Deliveries>,
+    ) -> Self {
+        Self { current, installation, deliveries }
     }
 
     fn content(&self) -> Arc<Content> {
@@ -53,9 +60,18 @@ pub async fn keep_current(content: &Content, installation: &dyn Installation) ->
 
 #[async_trait]
 impl Render for Templates {
-    async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault> {
-        let inputs: Inputs = serde_json::from_str(inputs)
+    async fn render(
+        &self,
+        of: NotificationId,
+        inputs: &str,
+        channel: ChannelKind,
+        slot: &str,
+    ) -> Result<Made, RenderFault> {
+        let mut inputs: Inputs = serde_json::from_str(inputs)
             .map_err(|_| RenderFault::Broken("its stored content cannot be read".into()))?;
+        if channel == ChannelKind::Email {
+            self.fetch_attached(of, &mut inputs).await?;
+        }
         let content = self.content();
         let message = match made(&content, &inputs, channel, slot) {
             Err(problem) if problem.fault == ContentFault::UnknownVersion => {
@@ -113,6 +129,17 @@ fn apart<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl Templates {
+    /// Gives the inputs what is kept elsewhere. What is gone stays away: no mail is made then.
+    async fn fetch_attached(&self, of: NotificationId, inputs: &mut Inputs) -> Result<(), RenderFault> {
+        let ids = inputs.contents_elsewhere();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let found = self.deliveries.attached(of, ids.clone()).await.map_err(RenderFault::Store)?;
+        inputs.give_contents(&ids.into_iter().zip(found).filter_map(|(id, found)| Some((id, found?))).collect());
+        Ok(())
+    }
+
     async fn fetch(&self, content: &Content, inputs: &Inputs) -> Result<(), RenderFault> {
         let Source::Template { template, .. } = &inputs.source else { return Ok(()) };
         let kept = self.installation.template(&template.version).await.map_err(RenderFault::Store)?;

@@ -9,7 +9,8 @@ use belfry_domain::notification::TemplateRef;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ports::message::{Address, Attachment, Mailbox};
+use super::kept::Attaches;
+use crate::ports::message::{Address, Mailbox};
 
 /// Kept as one JSON text beside the record, and purged before it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -135,7 +136,7 @@ pub struct Inline {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<Attaches>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sms: Option<String>,
     /// The caller's own JSON text, verbatim.

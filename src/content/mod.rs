@@ -11,6 +11,7 @@ pub mod files;
 mod grammar;
 pub mod inputs;
 pub mod json;
+pub mod kept;
 pub mod language;
 pub mod lint;
 mod locales;

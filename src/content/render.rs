@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::files::{META, PUSH, SHARED, SMS, SUBJECT, TEXT};
 use super::inputs::{Inline, Inputs, Source, To};
 use super::json::{Escaped, Json};
+use super::kept::Attaches;
 use super::problem::{RenderFault, RenderProblem};
 use super::regional::Region;
 use super::template::{Template, filename_file, header_file};
@@ -110,7 +111,7 @@ fn inline_message(to: &To, inline: &Inline, channel: ChannelKind) -> Result<Rend
             let mut mail = mail(to, subject, body, inline.headers.clone())?;
             mail.from.clone_from(&inline.from);
             mail.reply_to.clone_from(&inline.reply_to);
-            mail.attachments.clone_from(&inline.attachments);
+            mail.attachments = inline.attachments.iter().map(Attaches::whole).collect::<Result<_, _>>()?;
             Rendered::Email(Box::new(mail))
         }
         ChannelKind::Sms => sms(inline.sms.as_deref().ok_or_else(|| absent("sms"))?)?,

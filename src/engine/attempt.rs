@@ -34,7 +34,7 @@ const BEHIND_CIRCUIT: std::time::Duration = std::time::Duration::from_secs(1);
 const VERSION_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long after a store fault it is asked again what those have said whom it goes to.
 const WISHES_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
-/// How long after a store fault a frozen template is asked for again.
+/// How long after a store fault a frozen template, or what is attached, is asked for again.
 const TEMPLATE_AWAY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Runs one attempt to its end. The permit goes with the call, the claim's place in the ledger with
@@ -247,7 +247,8 @@ impl<'a> Work<'a> {
         let Some(inputs) = &self.claim.inputs else {
             return Err(Event::Uncallable(Why::said(WhyCode::RenderFailed, "its content is no longer kept")));
         };
-        let made = match self.shared.deps.render.render(inputs, delivery.channel, &delivery.slot).await {
+        let render = &self.shared.deps.render;
+        let made = match render.render(delivery.notification, inputs, delivery.channel, &delivery.slot).await {
             Ok(made) => made,
             Err(RenderFault::Broken(place)) => return Err(Event::Uncallable(Why::said(WhyCode::RenderFailed, place))),
             Err(RenderFault::Store(_)) => return Err(self.shared.hold_for(TEMPLATE_AWAY, DeferWhy::Retry)),

@@ -33,7 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::step::Env;
-use belfry_domain::{ChannelKind, DeliveryId, Lane, Priority};
+use belfry_domain::{ChannelKind, DeliveryId, Lane, NotificationId, Priority};
 use futures::FutureExt;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -64,14 +64,20 @@ pub struct Made {
 pub enum RenderFault {
     /// It never can; the text names file and line, never data.
     Broken(String),
-    /// Its frozen template could not be read just now.
+    /// Its frozen template, or what is attached, could not be read just now.
     Store(StoreError),
 }
 
-/// Makes messages from frozen inputs: pure but for fetching a frozen template.
+/// Makes messages from frozen inputs: pure but for fetching a frozen template, and what is attached.
 #[async_trait]
 pub trait Render: Send + Sync + 'static {
-    async fn render(&self, inputs: &str, channel: ChannelKind, slot: &str) -> Result<Made, RenderFault>;
+    async fn render(
+        &self,
+        of: NotificationId,
+        inputs: &str,
+        channel: ChannelKind,
+        slot: &str,
+    ) -> Result<Made, RenderFault>;
 
     /// The stored device behind an address slot; nothing where the address came with the request.
     fn stored_slot(&self, _inputs: &str, _slot: &str) -> Option<StoredSlot> {

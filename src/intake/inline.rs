@@ -12,6 +12,7 @@ use super::recipient::mailbox;
 use crate::content;
 use crate::content::inputs::Inline;
 use crate::content::json::Json;
+use crate::content::kept::Attaches;
 use crate::ports::mail::{
     LONGEST_CID, LONGEST_CONTENT_TYPE, LONGEST_FILENAME, MOST_ATTACHED_BYTES, MOST_ATTACHMENTS, MOST_HEADERS,
     wrong_attachment, wrong_header,
@@ -46,7 +47,7 @@ pub fn read(node: &Node<'_>, problems: &mut Problems) -> Content {
         text: object.text("text", body(MOST_TEXT), problems),
         html: object.text("html", body(MOST_TEXT), problems),
         headers: headers(&object, problems),
-        attachments: attachments(&object, problems),
+        attachments: attachments(&object, problems).into_iter().map(Attaches::Whole).collect(),
         sms: object.text("sms", body(1600), problems),
         push: object.get("push").and_then(|node| push(node, problems)),
         webhook: object.get("webhook").and_then(raw),

@@ -51,7 +51,7 @@ pub fn identity(caller: &Caller, key: &str, business_key: Option<(&str, &str)>) 
 /// Plans `submission` under `id`.
 #[must_use]
 pub fn plan(
-    submission: Submission,
+    mut submission: Submission,
     id: NotificationId,
     arrival: &Arrival,
     fingerprint: Fingerprint,
@@ -85,14 +85,14 @@ pub fn plan(
             device: DeviceApp::said(device.app, device.environment),
         })
     });
-    let groups = submission.slots.iter().zip(&hashes);
-    let collapse_groups =
-        groups.map(|(slot, address_hash)| collapse_group(&submission, slot, address_hash, setting)).collect();
+    let deliveries = deliveries.collect();
     let recipient = submission.inputs.to.recipient.clone();
+    let attached = submission.inputs.take_contents(&caller.owner());
     NewNotification {
+        attached,
         recipient_hash: recipient.as_deref().map(|name| address::recipient_hash(secret, &caller.owner(), name)),
-        deliveries: deliveries.collect(),
-        collapse_groups,
+        deliveries,
+        collapse_groups: collapse_groups(&submission, &hashes, setting),
         inputs: frozen(&submission),
         notification: Notification {
             id,
@@ -122,6 +122,12 @@ pub fn plan(
 #[expect(clippy::expect_used, reason = "strings, lists and JSON that was parsed a moment ago: nothing here can fail")]
 fn frozen(submission: &Submission) -> String {
     serde_json::to_string(&submission.inputs).expect("inputs are plain JSON")
+}
+
+/// Of each slot.
+fn collapse_groups(submission: &Submission, hashes: &[String], setting: Setting<'_>) -> Vec<Option<CollapseGroup>> {
+    let slots = submission.slots.iter().zip(hashes);
+    slots.map(|(slot, address_hash)| collapse_group(submission, slot, address_hash, setting)).collect()
 }
 
 /// Versions are compared within one collapse key on one channel to one address, per owner.

@@ -10,6 +10,7 @@ use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{ChannelKind, Delivery, DeliveryId, Lane, Notification, NotificationId, UnixMs};
 
 use super::StoreError;
+use super::attachments::{Attached, AttachedId};
 
 /// Most items in one call of any verb.
 pub const MOST_ITEMS: usize = 128;
@@ -22,6 +23,8 @@ pub struct NewNotification {
     pub deliveries: Vec<Delivery>,
     /// The frozen inputs (addresses, data, content): canonical JSON, opaque to the store.
     pub inputs: String,
+    /// What the inputs name and do not hold, each once; kept while they are.
+    pub attached: Vec<Attached>,
     /// Keyed hash of its owner and the recipient that it names, hex: what search finds it by. Only those that name one
     /// take room for it.
     pub recipient_hash: Option<String>,
@@ -329,6 +332,10 @@ pub trait Deliveries: Send + Sync + 'static {
 
     /// The frozen inputs, while they are kept.
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>, StoreError>;
+
+    /// Contents that the notification's inputs name, in the order of `ids`, of which there are at most [`MOST_ITEMS`];
+    /// `None` for what is not there.
+    async fn attached(&self, of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 
     async fn search(&self, query: Query) -> Result<Page, StoreError>;
 

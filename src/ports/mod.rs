@@ -4,6 +4,7 @@
 //! of Belfry.
 
 pub mod admin;
+pub mod attachments;
 pub mod caps;
 pub mod certificate;
 pub mod channel;

@@ -130,7 +130,7 @@ impl Ground for DrillGround {
         let pauses = first.pauses.clone();
         let caps = first.caps.clone();
         let (_, current) = watch::channel(self.content.clone());
-        let templates = Templates::new(current, first.installation.clone());
+        let templates = Templates::new(current, first.installation.clone(), deliveries.clone());
         let mut opened = vec![first];
         let other = match config.store.kind {
             // Its one node has the file to itself: the two share what it has open.

@@ -13,6 +13,7 @@ use super::Guard;
 use super::life::{Life, Point};
 use crate::machine::MachineTasks;
 use crate::ports::StoreError;
+use crate::ports::attachments::AttachedId;
 use crate::ports::clock::{Clock, Tasks};
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
@@ -197,6 +198,10 @@ impl Deliveries for Line {
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {
         self.pass(self.inner.inputs(id)).await
+    }
+
+    async fn attached(&self, of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>> {
+        self.pass(self.inner.attached(of, ids)).await
     }
 
     async fn search(&self, query: Query) -> Result<Page> {

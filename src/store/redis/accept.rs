@@ -150,13 +150,14 @@ impl RedisStore {
         let mut args = Vec::with_capacity(items.len() * 10 + 1);
         args.push(decimal(0_u32));
         for item in &items {
-            let NewValues { notification, entries, deliveries } = &item.values;
+            let NewValues { notification, entries, deliveries, attached } = &item.values;
             args.extend([decimal(item.position), item.id.0.as_bytes().to_vec(), notification.clone()]);
             args.extend([entries.clone(), decimal(deliveries.len() as u64)]);
             for one in deliveries {
                 args.extend([one.id.0.as_bytes().to_vec(), one.value.clone(), one.lane.clone(), one.tenant.clone()]);
                 args.push(signed(one.due.0));
             }
+            args.extend(attached.iter().map(|one| one.content.to_vec()));
         }
         let keys = items.iter().map(|item| self.names.notification(item.id)).collect();
         let ask = Ask { shard, script: &self.scripts.accept, keys, args, need: Need::Durable };

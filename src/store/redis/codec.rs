@@ -15,6 +15,7 @@ use belfry_domain::delivery::StateName;
 use belfry_domain::{Delivery, DeliveryId, Key, Notification, NotificationId, State, UnixMs};
 
 use crate::ports::StoreError;
+use crate::ports::attachments::Attached;
 use crate::ports::deliveries::{CollapseGroup, NewNotification, Token};
 
 use head::Head;
@@ -22,8 +23,7 @@ pub use hex::all_digits;
 use index::entries;
 pub use index::{Kind, entry, index_hash, state_hash};
 use stored::InHead;
-pub use text::pack;
-use text::unpack;
+use text::{pack_inputs, unpack_inputs};
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -191,6 +191,7 @@ pub struct NewValues {
     /// Index entries, one after the other.
     pub entries: Vec<u8>,
     pub deliveries: Vec<NewDelivery>,
+    pub attached: Vec<Attached>,
 }
 
 /// A new delivery, as `accept.lua` takes it.
@@ -231,12 +232,14 @@ impl NewValues {
             })
             .collect::<Result<_>>()?;
         let (owner, entries) = entries(item);
-        Ok(Self { notification: new_notification(item, count, owner)?, entries, deliveries })
+        let notification = new_notification(item, count, owner)?;
+        Ok(Self { notification, entries, deliveries, attached: item.attached.clone() })
     }
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.notification.len() + self.deliveries.iter().map(|one| one.value.len() + 24).sum::<usize>()
+        let attached = self.attached.iter().map(|one| one.content.len()).sum::<usize>();
+        self.notification.len() + self.deliveries.iter().map(|one| one.value.len() + 24).sum::<usize>() + attached
     }
 }
 
@@ -246,7 +249,7 @@ fn new_notification(item: &NewNotification, count: u8, owner: u64) -> Result<Vec
     let states = item.deliveries.iter().map(|one| one.state.name());
     let held = states.clone().any(|state| matches!(state, StateName::Failed | StateName::Parked));
     let record = intent::write_notification(notification);
-    let inputs = pack(item.inputs.as_bytes());
+    let inputs = pack_inputs(item.inputs.as_bytes(), &item.attached)?;
     let mut out = Vec::with_capacity(N_HEAD + usize::from(count) * 12 + record.len() + inputs.len());
     out.extend([states.map(state_code).min().unwrap_or_default(), u8::from(held)]);
     out.extend(at(ends.and_then(|ends| ends.into_iter().max())));
@@ -303,7 +306,7 @@ pub fn read_notification(value: &[u8]) -> Result<NotificationValue> {
     let notification = intent::read_notification(head.bytes(record)?, whole)?;
     let inputs = match (inputs, head.0) {
         (0, _) | (_, []) => None,
-        (_, packed) => Some(String::from_utf8(unpack(packed)?).map_err(|_| corrupt("inputs"))?),
+        (_, packed) => Some(String::from_utf8(unpack_inputs(packed)?).map_err(|_| corrupt("inputs"))?),
     };
     Ok(NotificationValue { repeats, notification, inputs })
 }

@@ -3,6 +3,8 @@
 use belfry_domain::{DeliveryId, Key, NotificationId};
 use sha2::{Digest, Sha256};
 
+use crate::ports::attachments::AttachedId;
+
 /// Names the keys of one installation.
 #[derive(Clone, Debug)]
 pub struct Names {
@@ -61,6 +63,12 @@ impl Names {
     #[must_use]
     pub fn token(&self, digest: &[u8; 16]) -> Vec<u8> {
         self.by_digest(b"tok", digest)
+    }
+
+    /// The content of an attachment, in the shard of those that name it.
+    #[must_use]
+    pub fn attached(&self, shard: u16, id: &AttachedId) -> Vec<u8> {
+        self.in_shard(shard, &[b"att".as_slice(), id.as_bytes()].concat())
     }
 
     /// A cap's ledger.

@@ -6,6 +6,7 @@ use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};
 
 use super::codec::Result;
 use super::store::RedisStore;
+use crate::ports::attachments::AttachedId;
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
     Reclaim, Renewed, Settle, Spend, Token, Written,
@@ -71,6 +72,10 @@ impl Deliveries for RedisStore {
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {
         self.inputs_of(id).await
+    }
+
+    async fn attached(&self, of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>> {
+        self.contents(of, &ids).await
     }
 
     async fn search(&self, query: Query) -> Result<Page> {

@@ -11,6 +11,7 @@ use super::answers;
 use super::codec::{self, Result, corrupt};
 use super::link::Need;
 use super::store::{Ask, RedisStore, decimal, signed, those_that_answered};
+use crate::ports::attachments::AttachedId;
 use crate::ports::deliveries::{Depths, LaneDepth, Owner};
 
 impl RedisStore {
@@ -61,6 +62,14 @@ impl RedisStore {
         let Some(record) = answers::list(answer)?.into_iter().next() else { return Ok(None) };
         let Some(value) = answers::list(record)?.into_iter().next() else { return Ok(None) };
         Ok(codec::read_notification(&answers::bytes(value)?)?.inputs)
+    }
+
+    pub(super) async fn contents(&self, of: NotificationId, ids: &[AttachedId]) -> Result<Vec<Option<Vec<u8>>>> {
+        let shard = self.names.shard_of(&of.0);
+        let keys = ids.iter().map(|id| self.names.attached(shard, id)).collect();
+        let script = &self.scripts.attached;
+        let answer = self.one(Ask { shard, script, keys, args: Vec::new(), need: Need::Done }).await?;
+        answers::list(answer)?.into_iter().map(answers::maybe_bytes).collect()
     }
 
     pub(super) async fn tombstone(&self, id: NotificationId) -> Result<Option<Tombstone>> {

@@ -4,6 +4,7 @@ use super::script::Script;
 
 const COMMON: &str = include_str!("lua/common.lua");
 const INDEX: &str = include_str!("lua/index.lua");
+const ATTACH: &str = include_str!("lua/attach.lua");
 const RECORD: &str = include_str!("lua/record.lua");
 const PUT: &str = include_str!("lua/put.lua");
 
@@ -34,7 +35,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    accept new again 6: COMMON INDEX RECORD;
+    accept new again 6: COMMON INDEX RECORD ATTACH;
     claim finishing again 6: COMMON INDEX;
     renew finishing: COMMON INDEX;
     spend finishing: COMMON INDEX;
@@ -44,10 +45,11 @@ scripts! {
     held new: COMMON ;
     load new: COMMON ;
     read new: COMMON RECORD;
+    attached new: COMMON;
     remembered new: COMMON RECORD;
     receipts new: COMMON ;
     find new: COMMON RECORD;
-    purge finishing: COMMON INDEX RECORD;
+    purge finishing: COMMON INDEX RECORD ATTACH;
     depths new: COMMON ;
     probe new: COMMON ;
     mend finishing: COMMON INDEX RECORD PUT;

@@ -100,7 +100,7 @@ impl Core {
         }
         let template = notification.template.as_ref().map(|template| template.version.as_str());
         self.conn.prepare_cached(sql::ADD_INPUTS)?.execute(params![seq, template, item.inputs])?;
-        Ok(())
+        self.attach(seq, &item.attached)
     }
 
     /// The group's row, at the newest version seen, kept while one of its intents is remembered.

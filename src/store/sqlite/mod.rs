@@ -1,10 +1,11 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
 //! commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
+mod attachments;
 mod caps;
 mod claim;
 mod core;
@@ -14,6 +15,8 @@ mod file;
 mod hold;
 mod inline;
 mod keys;
+#[cfg(test)]
+mod layouts;
 mod outbox;
 mod pauses;
 mod preferences;

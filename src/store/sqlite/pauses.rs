@@ -94,6 +94,7 @@ mod tests {
     use belfry_domain::pause::{Pause, Paused};
 
     use super::super::SqliteStore;
+    use super::super::layouts::back_to;
     use super::super::tests::StoppedClock;
     use super::*;
     use crate::ports::admin::Installation as _;
@@ -107,9 +108,7 @@ mod tests {
         let store = open();
         store.keep_template("before", "files").await.unwrap();
         store.close().await;
-        let conn = rusqlite::Connection::open(&path).unwrap();
-        conn.execute_batch("DROP TABLE pauses; PRAGMA user_version = 7;").unwrap();
-        drop(conn);
+        drop(back_to(&path, 7));
         let store = open();
         assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));
         let pause = Pause { paused: Paused::All, tenant: None, since: UnixMs(1), until: None, forced: false };

@@ -39,10 +39,19 @@ impl Core {
     fn purge_contents(&self, ask: PurgeAsk) -> Result<u32> {
         let mut contents = 0;
         for seq in self.aged(sql::CONTENT_OVER, ask)? {
-            contents += u32::from(self.conn.prepare_cached(sql::DROP_INPUTS)?.execute([seq])? > 0);
+            contents += u32::from(self.drop_inputs(seq)?);
             self.conn.prepare_cached(sql::CONTENT_GONE)?.execute([seq])?;
         }
         Ok(contents)
+    }
+
+    /// Whether they were still there.
+    fn drop_inputs(&self, seq: i64) -> Result<bool> {
+        let were_there = self.conn.prepare_cached(sql::DROP_INPUTS)?.execute([seq])? > 0;
+        if were_there {
+            self.detach(seq)?;
+        }
+        Ok(were_there)
     }
 
     fn purge_records(&mut self, ask: PurgeAsk) -> Result<u32> {
@@ -91,7 +100,8 @@ impl Core {
             // All have ended, so no lane counts any of them.
             self.count_state(0, state.0, -1);
         }
-        for sql in [sql::DROP_INPUTS, sql::DROP_DELIVERIES, sql::DROP_NOTIFICATION] {
+        self.drop_inputs(over.seq)?;
+        for sql in [sql::DROP_DELIVERIES, sql::DROP_NOTIFICATION] {
             self.conn.prepare_cached(sql)?.execute([over.seq])?;
         }
         Ok(())

@@ -27,6 +27,15 @@ statements! {
             kept_until = max(kept_until, excluded.kept_until)
         RETURNING id";
 
+    // Attachments.
+    ATTACHMENT = "SELECT id FROM attachments WHERE digest = ?1";
+    ADD_ATTACHMENT = "INSERT INTO attachments (digest, content) VALUES (?1, ?2)";
+    ATTACH = "INSERT OR IGNORE INTO attached (holder, attachment) VALUES (?1, ?2)";
+    ATTACHED_CONTENT = "SELECT content FROM attachments WHERE digest = ?1";
+    DETACH = "DELETE FROM attached WHERE holder = ?1 RETURNING attachment";
+    DROP_ATTACHMENT = "DELETE FROM attachments WHERE id = ?1
+        AND NOT EXISTS (SELECT 1 FROM attached WHERE attachment = ?1)";
+
     // Names as numbers, counters.
     LANE_ID = "SELECT id FROM lanes WHERE name = ?1";
     ADD_LANE = "INSERT INTO lanes (name) VALUES (?1)";

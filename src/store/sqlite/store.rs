@@ -15,6 +15,7 @@ use super::read::Reads;
 use super::write::{NextRow, ReclaimRow, SettleRow};
 use super::writer::Answered::{self, Committed, OnDisk};
 use crate::ports::admin::{ApiKey, ApiKeys, Installation};
+use crate::ports::attachments::AttachedId;
 use crate::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use crate::ports::deliveries::{
     Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
@@ -130,6 +131,10 @@ impl<S: Shell> Deliveries for Store<S> {
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>> {
         self.shell.read(move |reads, _| reads.inputs(id)).await
+    }
+
+    async fn attached(&self, _of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>> {
+        self.shell.read(move |reads, _| reads.attached(&ids)).await
     }
 
     async fn search(&self, query: Query) -> Result<Page> {

@@ -1,7 +1,7 @@
 //! The tables, and what made each layout of the one before.
 
 /// All of a fresh database, in their order.
-pub const ALL: &[&str] = &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES];
+pub const ALL: &[&str] = &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS];
 
 /// What a database of an older layout lacks.
 pub struct Upgrade {
@@ -18,6 +18,8 @@ pub const UPGRADES: &[Upgrade] = &[
     Upgrade { to: 6, changes: &[CAPS] },
     Upgrade { to: 7, changes: &[PREFERENCES] },
     Upgrade { to: 8, changes: &[PAUSES] },
+    // What was accepted before holds its attachments itself.
+    Upgrade { to: 9, changes: &[ATTACHMENTS] },
 ];
 
 const TABLES: &str = "
@@ -253,6 +255,17 @@ CREATE UNIQUE INDEX preference_people ON preferences (person);
 
 /// Few: they are read whole.
 const PAUSES: &str = "CREATE TABLE pauses (id BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;";
+
+/// Contents of attachments, each once, and what they are kept for. Who holds one stands apart: to count that beside a
+/// content would write all of it anew.
+const ATTACHMENTS: &str = "
+CREATE TABLE attachments (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, content BLOB NOT NULL);
+CREATE UNIQUE INDEX attachment_digests ON attachments (digest);
+-- The holder is the seq of inputs.
+CREATE TABLE attached (holder INTEGER NOT NULL, attachment INTEGER NOT NULL, PRIMARY KEY (holder, attachment))
+  WITHOUT ROWID;
+CREATE INDEX attachment_holders ON attached (attachment);
+";
 
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.
 const TO_2: &str = "

@@ -184,7 +184,7 @@ async fn a_newer_layout_and_a_foreign_file_are_refused() {
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     let error = refused(place.path());
-    assert!(error.contains("layout 99") && error.contains("layout 8"), "{error}");
+    assert!(error.contains("layout 99") && error.contains("layout 9"), "{error}");
     // The application's number at byte 68.
     bytes[68..72].copy_from_slice(&1_u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();

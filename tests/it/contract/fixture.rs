@@ -64,6 +64,7 @@ pub fn intent_of(harness: &Harness, key: &str, tenant: &str, slots: usize) -> Ne
     };
     let deliveries: Vec<Delivery> = (0..slots).map(|slot| Delivery::new(plan(&notification, slot))).collect();
     NewNotification {
+        attached: Vec::new(),
         inputs: format!("{{\"for\":\"{key}\"}}"),
         collapse_groups: vec![None; deliveries.len()],
         recipient_hash: None,

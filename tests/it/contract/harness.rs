@@ -1,5 +1,6 @@
 //! A fresh store and the clock it goes by.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
@@ -89,7 +90,15 @@ impl<S> Ports for S where
 pub struct Harness {
     pub store: Arc<dyn Ports>,
     pub clock: Arc<ManualClock>,
+    look: Look,
     _place: Option<TempDir>,
+}
+
+/// Past the store, at what it keeps.
+enum Look {
+    Nowhere,
+    File(PathBuf),
+    Redis { url: String, prefix: String },
 }
 
 impl Harness {
@@ -99,52 +108,106 @@ impl Harness {
 
     /// Over a store of the test's own.
     pub fn over(store: Arc<dyn Ports>, clock: &Arc<ManualClock>) -> Self {
-        Self { store, clock: clock.clone(), _place: None }
+        Self { store, clock: clock.clone(), look: Look::Nowhere, _place: None }
     }
+
+    /// Deletes what is attached, as somebody's own hand would. Whether that can be done.
+    pub fn take_attachments_away(&self) -> bool {
+        match &self.look {
+            Look::Nowhere => return false,
+            Look::File(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                conn.execute_batch("PRAGMA busy_timeout = 2000; DELETE FROM attachments").unwrap();
+            }
+            Look::Redis { url, prefix } => {
+                let mut server = redis::Client::open(url.as_str()).unwrap().get_connection().unwrap();
+                for key in attachment_keys(&mut server, prefix) {
+                    redis::cmd("DEL").arg(key).exec(&mut server).unwrap();
+                }
+            }
+        }
+        true
+    }
+
+    /// How long each content of an attachment is that is kept, by length, where that can be seen.
+    pub fn attachments_kept(&self) -> Option<Vec<usize>> {
+        let mut kept: Vec<usize> = match &self.look {
+            Look::Nowhere => return None,
+            Look::File(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                let mut lengths = conn.prepare("SELECT length(content) FROM attachments").unwrap();
+                lengths
+                    .query_map([], |row| row.get(0))
+                    .unwrap()
+                    .map(|length: rusqlite::Result<i64>| length.unwrap() as usize)
+                    .collect()
+            }
+            Look::Redis { url, prefix } => {
+                let mut server = redis::Client::open(url.as_str()).unwrap().get_connection().unwrap();
+                let keys = attachment_keys(&mut server, prefix);
+                let mut length = |key| redis::cmd("HSTRLEN").arg(key).arg("content").query(&mut server).unwrap();
+                keys.iter().map(&mut length).collect()
+            }
+        };
+        kept.sort_unstable();
+        Some(kept)
+    }
+}
+
+fn attachment_keys(server: &mut redis::Connection, prefix: &str) -> Vec<Vec<u8>> {
+    redis::cmd("KEYS").arg(format!("{prefix}:{{*}}:att*")).query(server).unwrap()
 }
 
 pub fn in_memory() -> Harness {
     let clock = ManualClock::new();
-    Harness { store: InlineStore::open(clock.clone()), clock, _place: None }
+    Harness { store: InlineStore::open(clock.clone()), clock, look: Look::Nowhere, _place: None }
 }
 
 pub fn in_a_file() -> Harness {
     let clock = ManualClock::new();
     let place = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&place.path().join("belfry.db"), clock.clone()).unwrap();
-    Harness { store, clock, _place: Some(place) }
+    let path = place.path().join("belfry.db");
+    let store = SqliteStore::open(&path, clock.clone()).unwrap();
+    Harness { store, clock, look: Look::File(path), _place: Some(place) }
 }
 
 pub fn in_redis() -> Harness {
-    in_redis_at(Link::to(&crate::redis::shared()).unwrap(), 4)
+    on_server(&crate::redis::shared(), 4)
 }
 
 /// A newer server, whose disk every answer waits for (WAITAOF); `None` where there is none.
 pub fn on_valkey_s_disk() -> Option<Harness> {
-    let plain = LinkSettings::for_url(&crate::redis::shared_valkey()?).unwrap();
-    Some(in_redis_at(Link::with(LinkSettings { durability: Durability::Fsync, ..plain }).unwrap(), 4))
+    let url = crate::redis::shared_valkey()?;
+    let plain = LinkSettings::for_url(&url).unwrap();
+    let link = Link::with(LinkSettings { durability: Durability::Fsync, ..plain }).unwrap();
+    Some(in_redis_at(link, 4, Some(&url)))
 }
 
 /// Three primaries: case 94.
 pub fn in_a_cluster() -> Harness {
-    in_redis_at(Link::to(&crate::redis::shared_cluster()).unwrap(), 16)
+    in_redis_at(Link::to(&crate::redis::shared_cluster()).unwrap(), 16, None)
 }
 
 /// What is claimed comes in one order there, and not in one of several.
 pub fn in_one_shard() -> Harness {
-    in_redis_at(Link::to(&crate::redis::shared()).unwrap(), 1)
+    on_server(&crate::redis::shared(), 1)
 }
 
-/// Under names of its own on a server that all tests share.
-fn in_redis_at(link: Link, shards: u16) -> Harness {
+fn on_server(url: &str, shards: u16) -> Harness {
+    in_redis_at(Link::to(url).unwrap(), shards, Some(url))
+}
+
+/// Under names of its own on a server that all tests share. `url`: of the one server.
+fn in_redis_at(link: Link, shards: u16, url: Option<&str>) -> Harness {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let clock = ManualClock::new();
     let prefix = format!("t{}", NEXT.fetch_add(1, Ordering::SeqCst));
-    let names = Names::new(prefix, shards);
+    let names = Names::new(prefix.clone(), shards);
     let clocks = Clocks { node: clock.clone(), store: StoreClock::Own(clock.clone()) };
     Harness {
         store: RedisStore::new(link, names, clocks, Arc::new(Unwatched), crate::redis::mark()),
         clock,
+        look: url.map_or(Look::Nowhere, |url| Look::Redis { url: url.to_owned(), prefix }),
         _place: None,
     }
 }

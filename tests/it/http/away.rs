@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use belfry::ports::StoreError;
+use belfry::ports::attachments::AttachedId;
 use belfry::ports::deliveries::*;
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::notification::{Record, Tombstone};
@@ -121,6 +122,9 @@ impl Deliveries for Failing {
     }
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>, StoreError> {
         self.inner().await?.inputs(id).await
+    }
+    async fn attached(&self, of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.inner().await?.attached(of, ids).await
     }
     async fn search(&self, query: Query) -> Result<Page, StoreError> {
         self.inner().await?.search(query).await

@@ -4,7 +4,7 @@ mod accepting;
 mod access;
 mod acting;
 mod api_keys;
-mod away;
+pub(crate) mod away;
 mod batches;
 mod bed;
 mod bodies;

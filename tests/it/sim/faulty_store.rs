@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry::ports::StoreError;
+use belfry::ports::attachments::AttachedId;
 use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
@@ -210,6 +211,10 @@ impl Deliveries for FaultyStore {
 
     async fn inputs(&self, id: NotificationId) -> Result<Option<String>, StoreError> {
         self.over_the_line(self.inner.inputs(id)).await
+    }
+
+    async fn attached(&self, of: NotificationId, ids: Vec<AttachedId>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.over_the_line(self.inner.attached(of, ids)).await
     }
 
     async fn search(&self, query: Query) -> Result<Page, StoreError> {

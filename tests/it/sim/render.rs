@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use belfry::engine::{Made, Render, RenderFault};
 use belfry::ports::message::{Address, Rendered};
-use belfry_domain::ChannelKind;
+use belfry_domain::{ChannelKind, NotificationId};
 
 use super::bugs::Bug;
 
@@ -19,7 +19,13 @@ pub struct SimRender {
 
 #[async_trait]
 impl Render for SimRender {
-    async fn render(&self, inputs: &str, _channel: ChannelKind, _slot: &str) -> Result<Made, RenderFault> {
+    async fn render(
+        &self,
+        _of: NotificationId,
+        inputs: &str,
+        _channel: ChannelKind,
+        _slot: &str,
+    ) -> Result<Made, RenderFault> {
         if inputs.contains(UNWINDS) {
             // Unwinds without the panic hook's noise.
             std::panic::resume_unwind(Box::new("scripted"));

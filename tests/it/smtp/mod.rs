@@ -1,5 +1,6 @@
 //! SMTP against a scripted stub and a real mail server.
 
+mod attached;
 mod building;
 mod cases;
 mod connecting;

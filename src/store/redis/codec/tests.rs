@@ -8,7 +8,7 @@ use belfry_domain::outcome::{OutcomeKind, Why, WhyCode};
 use belfry_domain::timeline::{ClaimMark, Entry, Happened, Hop, ReceiptKind, Resolution, Timeline};
 use belfry_domain::{ChannelKind, Delivery, Lane, NotificationId, Priority, State, UnixMs};
 
-use super::text::unpack;
+use super::text::{pack, unpack};
 use super::*;
 
 const NOW: UnixMs = UnixMs(1_800_000_000_000);
@@ -64,6 +64,7 @@ fn intent() -> NewNotification {
     NewNotification {
         notification,
         deliveries: vec![delivery],
+        attached: Vec::new(),
         inputs: format!("{{\"to\":{{}},\"source\":\"{}\"}}", "words of a mail. ".repeat(20)),
         collapse_groups: vec![Some(group)],
         recipient_hash: None,

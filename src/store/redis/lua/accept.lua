@@ -2,7 +2,7 @@
 -- ARGV[6]: whether the same was asked before, and its answer lost; ARGV[7..]: per item a position that is newer
 -- than all before of this node, its id, its value after the ordinal, its index entries, how many deliveries, then
 -- each one's id, value after the position, lane with its side in front (nothing: it does not wait), tenant, and
--- when it is due.
+-- when it is due; then the contents that its inputs name.
 -- Per item: 1 (created), a tombstone's value, or the record with its deliveries.
 local position = tonumber(stood[4] or '0')
 local ordinal = tonumber(stood[5] or '0')
@@ -53,6 +53,15 @@ local function deliver(pos, from)
   count('w' .. sub(lane, 2), 1)
 end
 
+-- `from`: where the contents stand in ARGV.
+local function attach(nid, rest, count, first, from)
+  for nth = 1, count do
+    local content = content_of(rest, first, nth)
+    if call('HEXISTS', content, 'content') == 0 then call('HSET', content, 'content', ARGV[from + nth - 1]) end
+    call('HSET', content, nid, '')
+  end
+end
+
 -- The same to the last byte of what nothing changes, from when it is remembered until on: kept by this very
 -- call, whose answer was lost.
 local function is_own(raw, rest)
@@ -82,6 +91,7 @@ end
 
 for item = 2, #KEYS do
   local key, nid, rest, deliveries = KEYS[item], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
+  local contents, first_content = attached(rest, take('>I4', rest, 36))
   local raw = made[key] or found[item - 1]
   if raw and not made[key] and is_own(raw, rest) then
     made[key] = raw
@@ -94,9 +104,10 @@ for item = 2, #KEYS do
     if not tombstone then
       local pos = create(key, tonumber(ARGV[at]), nid, rest, ARGV[at + 3])
       for i = 0, deliveries - 1 do deliver(pos, at + 5 + i * 5) end
+      attach(nid, rest, contents, first_content, at + 5 + deliveries * 5)
     end
   end
-  at = at + 5 + deliveries * 5
+  at = at + 5 + deliveries * 5 + contents
 end
 for i = 1, #values, 1000 do call('MSET', unpack(values, i, math.min(i + 999, #values))) end
 local more = {}

@@ -111,6 +111,16 @@ local function thin_out()
   end
 end
 
+-- What nobody else holds goes with its last record.
+local function detach(nid, raw, inputs)
+  local count, first = attached(raw, inputs)
+  for nth = 1, count do
+    local content = content_of(raw, first, nth)
+    call('HDEL', content, nid)
+    if call('HLEN', content) <= 1 then call('UNLINK', content) end
+  end
+end
+
 local function bury(nid, raw)
   local state, remembered = byte(raw, 13), six(raw, 26)
   if remembered > at then
@@ -128,6 +138,7 @@ local function bury(nid, raw)
       call('DEL', root .. 'd' .. id)
     end
   end
+  detach(nid, raw, take('>I4', raw, 48))
   call('DEL', root .. 'n' .. nid)
   leave(take('>I5', raw, 8))
   records = records + 1
@@ -138,6 +149,7 @@ for _, keep in ipairs(call('SMEMBERS', root .. 'keeps')) do
     local nid, raw = still(entry)
     local inputs = raw and take('>I4', raw, 48) or 0
     if inputs > 0 then
+      detach(nid, raw, inputs)
       call('SET', root .. 'n' .. nid, sub(raw, 1, 47) .. pack('>I4', 0) .. sub(raw, 52, #raw - inputs))
       contents = contents + 1
     end

@@ -1,6 +1,7 @@
 //! [`belfry::ports::deliveries::Deliveries`].
 
 mod accept;
+mod attached;
 mod claim;
 mod claim_turns;
 mod depths;
