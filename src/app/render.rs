@@ -51,8 +51,8 @@ impl Templates {
 pub async fn keep_current(content: &Content, installation: &dyn Installation) -> Result<(), StoreError> {
     for name in content.names().map(str::to_owned).collect::<Vec<_>>() {
         let Ok(frozen) = content.freeze(&name, None) else { continue };
-        if let Some(files) = content.export(&frozen.version) {
-            installation.keep_template(&frozen.version, &files).await?;
+        if let Some(kept) = content.export(&frozen.version) {
+            installation.keep_template(&frozen.version, &kept).await?;
         }
     }
     Ok(())

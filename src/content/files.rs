@@ -9,9 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use belfry_domain::{KeyKind, child_key};
 use serde::{Deserialize, Serialize};
 
+use super::kept::SHORT;
 use super::page::source::Place;
 use super::page::{Made, mjml};
 use super::problem::TemplateProblem;
+use crate::ports::admin::KeptTemplate;
+use crate::ports::attachments::{Attached, AttachedId};
 use crate::ports::locale::is_locale;
 use crate::ports::mail::LONGEST_CID;
 use crate::text_file;
@@ -53,6 +56,9 @@ pub struct Files {
     /// stead: a Belfry whose MJML comes out otherwise still sends what was frozen.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<String, Made>,
+    /// Of a kept version: attachments whose content is kept apart from it, by their paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    apart: BTreeMap<String, AttachedId>,
     /// What the author should look at in them, by its place.
     #[serde(skip)]
     pub notes: Vec<(Place, String)>,
@@ -61,7 +67,7 @@ pub struct Files {
 impl Files {
     #[must_use]
     pub fn new(name: String, files: BTreeMap<String, String>) -> Self {
-        Self { name, files, made: BTreeMap::new(), notes: Vec::new() }
+        Self { name, files, made: BTreeMap::new(), apart: BTreeMap::new(), notes: Vec::new() }
     }
 
     /// The same files give the same version on every machine, as long as the same comes out of them.
@@ -84,15 +90,23 @@ impl Files {
         files.chain(made).collect()
     }
 
-    /// One JSON text to be kept, from which [`Files::import`] makes the same version again.
+    /// What is to be kept, from which [`Files::import`] makes the same version again.
     #[must_use]
-    pub fn export(&self) -> String {
-        let mut files = self.rendered_from();
-        files.retain(|path, _| !self.made.contains_key(*path));
-        let files = files.into_iter().map(|(path, text)| (path.clone(), text.clone())).collect();
+    pub fn export(&self) -> KeptTemplate {
+        let mut kept = Self { made: self.made.clone(), ..Self::new(self.name.clone(), BTreeMap::new()) };
+        let mut attached: Vec<Attached> = Vec::new();
+        for (path, text) in self.rendered_from().into_iter().filter(|(path, _)| !self.made.contains_key(*path)) {
+            let Some(one) = apart(path, text) else {
+                kept.files.insert(path.clone(), text.clone());
+                continue;
+            };
+            kept.apart.insert(path.clone(), one.id);
+            if attached.iter().all(|other| other.id != one.id) {
+                attached.push(one);
+            }
+        }
         // Strings and numbers only: serializing them cannot fail.
-        let kept = Self { made: self.made.clone(), ..Self::new(self.name.clone(), files) };
-        serde_json::to_string(&kept).unwrap_or_default()
+        KeptTemplate { files: serde_json::to_string(&kept).unwrap_or_default(), attached }
     }
 
     /// Whether there is this file, as it was written or as what it became.
@@ -107,10 +121,24 @@ impl Files {
     }
 
     /// # Errors
-    /// Where the text is no export.
-    pub fn import(text: &str) -> Result<Self, TemplateProblem> {
-        serde_json::from_str(text).map_err(|failed| problem("", "", format!("not a kept template: {failed}")))
+    /// Where it is no export, or something that it is made of is not there.
+    pub fn import(kept: &KeptTemplate) -> Result<Self, TemplateProblem> {
+        let mut files: Self = serde_json::from_str(&kept.files)
+            .map_err(|failed| problem("", "", format!("not a kept template: {failed}")))?;
+        for (path, id) in std::mem::take(&mut files.apart) {
+            let Some(found) = kept.attached.iter().find(|one| one.id == id) else {
+                return Err(problem(&files.name, &path, "is no longer kept"));
+            };
+            files.files.insert(path, STANDARD.encode(&found.content));
+        }
+        Ok(files)
     }
+}
+
+/// The content of an attachment that is kept apart: there is one base64 of it. What is short stays.
+fn apart(path: &str, base64: &str) -> Option<Attached> {
+    let decoded = (is_attachment(path) && base64.len() >= SHORT).then(|| STANDARD.decode(base64).ok())?;
+    decoded.map(Attached::of_template)
 }
 
 fn problem(template: &str, file: &str, message: impl Into<String>) -> TemplateProblem {

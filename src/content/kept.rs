@@ -14,7 +14,7 @@ use crate::ports::deliveries::Owner;
 use crate::ports::message::Attachment;
 
 /// In bytes of base64: what is shorter stays in the inputs, where it takes less room than a place of its own.
-const SHORT: usize = 1024;
+pub(super) const SHORT: usize = 1024;
 
 /// An attachment with its content, or with the id that this is kept under.
 #[derive(Clone, Debug, Deserialize, Serialize)]

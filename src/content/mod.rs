@@ -47,6 +47,7 @@ pub use render::{LARGEST_BODY, LARGEST_PUSH, LARGEST_SMS, LARGEST_SUBJECT};
 use template::Template;
 use threads::{FINISH_WITHIN, Unfinished};
 
+use crate::ports::admin::KeptTemplate;
 use crate::ports::message::Rendered;
 
 /// `templates.path` where nothing is configured.
@@ -193,9 +194,9 @@ impl Content {
         })
     }
 
-    /// The files of a version in one text, to be kept while messages are frozen on it.
+    /// The files of a version, to be kept while messages are frozen on it.
     #[must_use]
-    pub fn export(&self, version: &str) -> Option<String> {
+    pub fn export(&self, version: &str) -> Option<KeptTemplate> {
         self.version(version).map(|template| template.files.export())
     }
 
@@ -203,9 +204,9 @@ impl Content {
     /// held; what falls out can be imported again.
     ///
     /// # Errors
-    /// Where the text is no export, or does not compile (any more).
-    pub fn import(&self, files: &str) -> Result<String, Vec<TemplateProblem>> {
-        let template = apart(Files::import(files).map_err(|problem| vec![problem])?, Template::compile)?;
+    /// Where it is no export, or does not compile (any more).
+    pub fn import(&self, kept: &KeptTemplate) -> Result<String, Vec<TemplateProblem>> {
+        let template = apart(Files::import(kept).map_err(|problem| vec![problem])?, Template::compile)?;
         let version = template.version.clone();
         if self.version(&version).is_none() {
             let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);

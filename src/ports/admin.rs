@@ -5,6 +5,7 @@ use belfry_domain::UnixMs;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
+use super::attachments::Attached;
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,12 +67,22 @@ pub trait ApiKeys: Send + Sync + 'static {
     async fn revoke(&self, id: &str, now: UnixMs) -> Result<bool, StoreError>;
 }
 
+/// A version of a template, as it is kept while messages are frozen on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptTemplate {
+    /// Its files in one text, but for what of them is kept apart.
+    pub files: String,
+    /// Each once, for all versions that have it.
+    pub attached: Vec<Attached>,
+}
+
 #[async_trait]
 pub trait Installation: Send + Sync + 'static {
     /// The secret that keys fingerprints and address hashes. Whoever asks first stores `fresh`;
     /// everybody gets the stored one.
     async fn secret(&self, fresh: [u8; 32]) -> Result<[u8; 32], StoreError>;
     /// Keeps a template's files under their content-addressed version.
-    async fn keep_template(&self, version: &str, files: &str) -> Result<(), StoreError>;
-    async fn template(&self, version: &str) -> Result<Option<String>, StoreError>;
+    async fn keep_template(&self, version: &str, kept: &KeptTemplate) -> Result<(), StoreError>;
+    /// With what of its attachments is there, in no order.
+    async fn template(&self, version: &str) -> Result<Option<KeptTemplate>, StoreError>;
 }

@@ -24,6 +24,17 @@ impl AttachedId {
         Self::over(&[b"attachment", owner.tenant.as_bytes(), owner.environment.as_bytes(), content])
     }
 
+    /// Of a template's own file: it belongs to the installation.
+    #[must_use]
+    pub fn of_template(content: &[u8]) -> Self {
+        Self::over(&[b"template", content])
+    }
+
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; DIGEST]) -> Self {
+        Self(bytes)
+    }
+
     /// The length prefix (eight bytes, big endian) keeps `("ab", "c")` and `("a", "bc")` apart.
     fn over(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
@@ -77,6 +88,11 @@ impl Attached {
     #[must_use]
     pub fn of(owner: &Owner, content: Vec<u8>) -> Self {
         Self { id: AttachedId::of(owner, &content), content: content.into() }
+    }
+
+    #[must_use]
+    pub fn of_template(content: Vec<u8>) -> Self {
+        Self { id: AttachedId::of_template(&content), content: content.into() }
     }
 }
 

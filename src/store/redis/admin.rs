@@ -13,7 +13,8 @@ use super::codec::{Result, corrupt};
 use super::link::{Call, Need};
 use super::store::{RedisStore, decimal, signed};
 use crate::ports::StoreError;
-use crate::ports::admin::{ApiKey, ApiKeys, Installation};
+use crate::ports::admin::{ApiKey, ApiKeys, Installation, KeptTemplate};
+use crate::ports::attachments::{Attached, AttachedId};
 
 /// A template that no node has had in use for so long is gone: longer than anything is scheduled ahead
 /// (90 days), retried and kept.
@@ -153,16 +154,28 @@ impl Installation for RedisStore {
         Ok(*self.secret.get_or_init(|| secret))
     }
 
-    async fn keep_template(&self, version: &str, files: &str) -> Result<()> {
-        let args = vec![version.as_bytes().to_vec(), files.as_bytes().to_vec(), signed(self.clock.now().0)];
+    async fn keep_template(&self, version: &str, kept: &KeptTemplate) -> Result<()> {
+        let digests = kept.attached.iter().flat_map(|one| *one.id.as_bytes()).collect();
+        let now = signed(self.clock.now().0);
+        let mut args = vec![version.as_bytes().to_vec(), kept.files.as_bytes().to_vec(), now, digests];
+        args.extend(kept.attached.iter().map(|one| one.content.to_vec()));
         self.installation("keep_template", args, Need::Durable).await?;
         self.templates.lock().unwrap_or_else(PoisonError::into_inner).insert(version.to_owned());
         Ok(())
     }
 
-    async fn template(&self, version: &str) -> Result<Option<String>> {
+    async fn template(&self, version: &str) -> Result<Option<KeptTemplate>> {
         let found = self.installation("template", vec![version.as_bytes().to_vec()], Need::Done).await?;
-        let files = found.map(answers::maybe_bytes).transpose()?.flatten();
-        files.map(|files| String::from_utf8(files).map_err(|_| corrupt("a template"))).transpose()
+        let Some(found) = found.filter(|found| matches!(found, Value::Array(_))) else { return Ok(None) };
+        let mut parts = answers::list(found)?.into_iter().map(answers::bytes);
+        let files = parts.next().ok_or_else(|| corrupt("a template"))??;
+        let files = String::from_utf8(files).map_err(|_| corrupt("a template"))?;
+        let mut attached = Vec::new();
+        while let Some(digest) = parts.next().transpose()? {
+            let digest = digest.try_into().map_err(|_| corrupt("a template"))?;
+            let content = parts.next().ok_or_else(|| corrupt("a template"))??;
+            attached.push(Attached { id: AttachedId::from_bytes(digest), content: content.into() });
+        }
+        Ok(Some(KeptTemplate { files, attached }))
     }
 }

@@ -46,6 +46,17 @@ impl Reads<'_> {
         let found = ids.iter().map(|id| content.query_row([id.as_bytes().as_slice()], |row| row.get(0)).optional());
         Ok(found.collect::<rusqlite::Result<_>>()?)
     }
+
+    /// What `holder` keeps.
+    pub(super) fn attached_to(&self, holder: i64) -> Result<Vec<Attached>> {
+        let mut statement = self.conn.prepare_cached(sql::ATTACHED_TO)?;
+        let read = |row: &rusqlite::Row<'_>| {
+            let content: Vec<u8> = row.get(1)?;
+            Ok(Attached { id: AttachedId::from_bytes(row.get(0)?), content: content.into() })
+        };
+        let found = statement.query_map([holder], read)?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::errors::unreadable;
 use super::read::Reads;
 use super::{rows, sql};
 use crate::ports::StoreError;
-use crate::ports::admin::ApiKey;
+use crate::ports::admin::{ApiKey, KeptTemplate};
 
 const SECRET: &str = "secret";
 
@@ -49,10 +49,11 @@ impl Core {
 
     /// # Errors
     /// As [`Core::create_key`].
-    pub fn keep_template(&mut self, now: UnixMs, version: &str, files: &str) -> Result<()> {
-        let kept = params![version, files, now.0, self.session];
-        self.conn.prepare_cached(sql::KEEP_TEMPLATE)?.execute(kept)?;
-        Ok(())
+    pub fn keep_template(&mut self, now: UnixMs, version: &str, kept: &KeptTemplate) -> Result<()> {
+        // An older Belfry kept all of it in its files.
+        let row = params![version, kept.files, now.0, self.session];
+        let id: i64 = self.conn.prepare_cached(sql::KEEP_TEMPLATE)?.query_row(row, |row| row.get(0))?;
+        self.attach(-id, &kept.attached)
     }
 }
 
@@ -83,8 +84,11 @@ impl Reads<'_> {
 
     /// # Errors
     /// As [`Core::create_key`].
-    pub fn template(&self, version: &str) -> Result<Option<String>> {
+    pub fn template(&self, version: &str) -> Result<Option<KeptTemplate>> {
         let mut statement = self.conn.prepare_cached(sql::TEMPLATE)?;
-        Ok(statement.query_row([version], |row| row.get(0)).optional()?)
+        let found: Option<(i64, String)> =
+            statement.query_row([version], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((id, files)) = found else { return Ok(None) };
+        Ok(Some(KeptTemplate { files, attached: self.attached_to(-id)? }))
     }
 }

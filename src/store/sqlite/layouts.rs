@@ -12,7 +12,7 @@ use belfry_domain::{ChannelKind, KeyKind, Notification, NotificationId, UnixMs, 
 
 use super::core::Core;
 use super::store::Shell;
-use super::tests::{StoppedClock, open};
+use super::tests::{StoppedClock, files, open};
 use super::threads::SqliteStore;
 use super::writer::Answered;
 use crate::ports::admin::Installation;
@@ -45,7 +45,7 @@ pub(super) fn back_to(path: &Path, layout: i64) -> rusqlite::Connection {
 #[tokio::test]
 async fn a_store_of_the_first_layout_is_carried_over() {
     let (place, store) = open();
-    store.keep_template("before", "files").await.unwrap();
+    store.keep_template("before", &files("files")).await.unwrap();
     store.close().await;
     let path = place.path().join("belfry.db");
     let conn = back_to(&path, 1);
@@ -132,12 +132,12 @@ async fn a_store_of_layout_4_keeps_what_it_has_and_suppresses_from_then_on() {
 #[tokio::test]
 async fn a_store_of_layout_5_keeps_caps_from_then_on() {
     let (place, store) = open();
-    store.keep_template("before", "files").await.unwrap();
+    store.keep_template("before", &files("files")).await.unwrap();
     store.close().await;
     let path = place.path().join("belfry.db");
     drop(back_to(&path, 5));
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
-    assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));
+    assert_eq!(store.template("before").await.unwrap(), Some(files("files")));
     let room = Room { ledger: child_key(KeyKind::Cap, &[b"cap"]), limit: 1, window: Duration::from_secs(60) };
     let ask = |call: &[u8]| {
         let reservation = child_key(KeyKind::Take, &[call]);

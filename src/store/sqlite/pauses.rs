@@ -95,7 +95,7 @@ mod tests {
 
     use super::super::SqliteStore;
     use super::super::layouts::back_to;
-    use super::super::tests::StoppedClock;
+    use super::super::tests::{StoppedClock, files};
     use super::*;
     use crate::ports::admin::Installation as _;
     use crate::ports::pauses::Pauses as _;
@@ -106,11 +106,11 @@ mod tests {
         let path = place.path().join("belfry.db");
         let open = || SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
         let store = open();
-        store.keep_template("before", "files").await.unwrap();
+        store.keep_template("before", &files("files")).await.unwrap();
         store.close().await;
         drop(back_to(&path, 7));
         let store = open();
-        assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));
+        assert_eq!(store.template("before").await.unwrap(), Some(files("files")));
         let pause = Pause { paused: Paused::All, tenant: None, since: UnixMs(1), until: None, forced: false };
         let kept = KeptPause { pause, by: "key_1".into(), why: None };
         store.pause(&kept).await.unwrap();

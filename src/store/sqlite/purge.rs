@@ -118,6 +118,7 @@ impl Core {
             .collect::<rusqlite::Result<_>>()?;
         for id in over {
             self.conn.prepare_cached(sql::DROP_TEMPLATE)?.execute([id])?;
+            self.detach(-id)?;
         }
         Ok(())
     }

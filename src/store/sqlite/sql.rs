@@ -32,6 +32,8 @@ statements! {
     ADD_ATTACHMENT = "INSERT INTO attachments (digest, content) VALUES (?1, ?2)";
     ATTACH = "INSERT OR IGNORE INTO attached (holder, attachment) VALUES (?1, ?2)";
     ATTACHED_CONTENT = "SELECT content FROM attachments WHERE digest = ?1";
+    ATTACHED_TO = "SELECT a.digest, a.content FROM attached h JOIN attachments a ON a.id = h.attachment
+        WHERE h.holder = ?1";
     DETACH = "DELETE FROM attached WHERE holder = ?1 RETURNING attachment";
     DROP_ATTACHMENT = "DELETE FROM attachments WHERE id = ?1
         AND NOT EXISTS (SELECT 1 FROM attached WHERE attachment = ?1)";
@@ -148,8 +150,10 @@ statements! {
     DROP_META = "DELETE FROM meta WHERE key = ?1 AND value = ?2";
     PUT_META = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
     KEEP_TEMPLATE = "INSERT INTO templates (version, files, kept_at, session) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (version) DO UPDATE SET kept_at = max(kept_at, excluded.kept_at), session = excluded.session";
-    TEMPLATE = "SELECT files FROM templates WHERE version = ?1";
+        ON CONFLICT (version) DO UPDATE SET files = excluded.files, kept_at = max(kept_at, excluded.kept_at),
+            session = excluded.session
+        RETURNING id";
+    TEMPLATE = "SELECT id, files FROM templates WHERE version = ?1";
     ADD_OUTBOX = "INSERT INTO outbox (owner, recipient, body) VALUES (?1, ?2, ?3)";
     TRIM_OUTBOX = "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox ORDER BY seq LIMIT ?1)";
     OUTBOX_ALL = "SELECT seq, body FROM outbox WHERE owner = ?1 AND seq > ?2 ORDER BY seq DESC LIMIT ?3";

@@ -14,7 +14,7 @@ use super::core::{Core, Result};
 use super::read::Reads;
 use super::write::{NextRow, ReclaimRow, SettleRow};
 use super::writer::Answered::{self, Committed, OnDisk};
-use crate::ports::admin::{ApiKey, ApiKeys, Installation};
+use crate::ports::admin::{ApiKey, ApiKeys, Installation, KeptTemplate};
 use crate::ports::attachments::AttachedId;
 use crate::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use crate::ports::deliveries::{
@@ -234,12 +234,12 @@ impl<S: Shell> Installation for Store<S> {
         self.shell.write(OnDisk, move |core, _| core.secret(&fresh)).await
     }
 
-    async fn keep_template(&self, version: &str, files: &str) -> Result<()> {
-        let (version, files) = (version.to_owned(), files.to_owned());
-        self.shell.write(OnDisk, move |core, now| core.keep_template(now, &version, &files)).await
+    async fn keep_template(&self, version: &str, kept: &KeptTemplate) -> Result<()> {
+        let (version, kept) = (version.to_owned(), kept.clone());
+        self.shell.write(OnDisk, move |core, now| core.keep_template(now, &version, &kept)).await
     }
 
-    async fn template(&self, version: &str) -> Result<Option<String>> {
+    async fn template(&self, version: &str) -> Result<Option<KeptTemplate>> {
         let version = version.to_owned();
         self.shell.read(move |reads, _| reads.template(&version)).await
     }

@@ -261,7 +261,7 @@ const PAUSES: &str = "CREATE TABLE pauses (id BLOB PRIMARY KEY, body TEXT NOT NU
 const ATTACHMENTS: &str = "
 CREATE TABLE attachments (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, content BLOB NOT NULL);
 CREATE UNIQUE INDEX attachment_digests ON attachments (digest);
--- The holder is the seq of inputs.
+-- The holder is the seq of inputs, or below zero the id of a template.
 CREATE TABLE attached (holder INTEGER NOT NULL, attachment INTEGER NOT NULL, PRIMARY KEY (holder, attachment))
   WITHOUT ROWID;
 CREATE INDEX attachment_holders ON attached (attachment);

@@ -14,7 +14,7 @@ use super::syncer::{Log, Syncer};
 use super::threads::SqliteStore;
 use super::writer::{self, Answered, Operation, Write, Writer};
 use crate::ports::StoreError;
-use crate::ports::admin::{ApiKeys, Installation};
+use crate::ports::admin::{ApiKeys, Installation, KeptTemplate};
 use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::{Deliveries, Owner};
 
@@ -31,6 +31,10 @@ impl Clock for StoppedClock {
     }
 
     async fn sleep_until(&self, _until: Boot) {}
+}
+
+pub(super) fn files(text: &str) -> KeptTemplate {
+    KeptTemplate { files: text.to_owned(), attached: Vec::new() }
 }
 
 pub(super) fn open() -> (TempDir, Arc<SqliteStore>) {
@@ -57,19 +61,19 @@ async fn pages(store: &SqliteStore, most: i64) {
 #[tokio::test]
 async fn a_full_disk_is_unavailable_and_passes_with_its_cause() {
     let (_place, store) = open();
-    store.keep_template("before", "files").await.unwrap();
+    store.keep_template("before", &files("files")).await.unwrap();
     pages(&store, 1).await;
     let large = "x".repeat(200_000);
     for _ in 0..3 {
-        assert_eq!(unavailable(store.keep_template("large", &large).await), "the disk is full");
+        assert_eq!(unavailable(store.keep_template("large", &files(&large)).await), "the disk is full");
     }
     // What needs no room goes on, reading does too.
-    assert_eq!(store.template("before").await.unwrap().as_deref(), Some("files"));
+    assert_eq!(store.template("before").await.unwrap(), Some(files("files")));
     assert_eq!(store.renew(Vec::new()).await.unwrap(), []);
     assert_eq!(store.template("large").await.unwrap(), None);
     pages(&store, 1_000_000).await;
-    store.keep_template("large", &large).await.unwrap();
-    assert_eq!(store.template("large").await.unwrap(), Some(large));
+    store.keep_template("large", &files(&large)).await.unwrap();
+    assert_eq!(store.template("large").await.unwrap(), Some(files(&large)));
 }
 
 #[tokio::test]
@@ -175,7 +179,7 @@ fn nothing_is_answered_before_its_sync_and_nothing_is_trusted_after_a_failed_one
 #[tokio::test]
 async fn a_store_whose_disk_failed_comes_back_with_all_it_holds() {
     let (place, store) = open();
-    store.keep_template("before", "files").await.unwrap();
+    store.keep_template("before", &files("files")).await.unwrap();
     // As after a failed sync: the writer makes its connection anew and empties the log into the file.
     store.close().await;
     let file = Arc::new(DatabaseFile::lock(&place.path().join("belfry.db")).unwrap());
@@ -190,7 +194,7 @@ async fn a_store_whose_disk_failed_comes_back_with_all_it_holds() {
     let writes = std::thread::spawn(move || writer.run(queue));
     let keep = |version: &'static str| {
         let (reply, answer) = tokio::sync::oneshot::channel();
-        let verb = move |core: &mut Core, now| core.keep_template(now, version, "files");
+        let verb = move |core: &mut Core, now| core.keep_template(now, version, &files("files"));
         commands.try_send(writer::Command::Run(Box::new(Write::new(Answered::OnDisk, verb, reply)))).unwrap();
         answer
     };
@@ -220,7 +224,7 @@ async fn a_writer_that_hangs_delays_nobody_for_long_and_its_queue_is_bounded() {
     let mut hangs = Box::pin(store.shell.write(Answered::OnDisk, move |_, _| Ok(hang.recv().is_ok())));
     assert!(futures::poll!(&mut hangs).is_pending());
     // A write is given up on, but not taken back.
-    assert_eq!(unavailable(store.keep_template("late", "files").await), "no answer within 2 s");
+    assert_eq!(unavailable(store.keep_template("late", &files("files")).await), "no answer within 2 s");
     let mut queued = Vec::new();
     let refused = loop {
         let mut probe = Box::pin(store.probe());
@@ -236,6 +240,6 @@ async fn a_writer_that_hangs_delays_nobody_for_long_and_its_queue_is_bounded() {
     for probe in queued {
         probe.await.unwrap();
     }
-    assert_eq!(store.template("late").await.unwrap().as_deref(), Some("files"));
+    assert_eq!(store.template("late").await.unwrap(), Some(files("files")));
     store.probe().await.unwrap();
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belfry::ports::StoreError;
+use belfry::ports::admin::KeptTemplate;
+use belfry::ports::attachments::Attached;
 use belfry::ports::clock::Clock;
 use belfry::ports::deliveries::{Accepted, Deliveries, PurgeAsk, Reclaim, Settle, Written};
 use belfry::store::sqlite::{OpenError, SqliteStore};
@@ -15,6 +17,7 @@ use tempfile::TempDir;
 
 use super::fixture::{LEASE_MS, WINDOW_MS, acme, ask, ended, id_of, intent, intent_of, queued, with_template};
 use super::harness::{Harness, ManualClock};
+use super::installation::files;
 
 fn open(place: &Path, clock: &Arc<ManualClock>) -> Result<Harness, OpenError> {
     let store = SqliteStore::open(&place.join("belfry.db"), clock.clone())?;
@@ -198,8 +201,9 @@ async fn templates_that_nothing_needs_go_after_a_restart() {
     let (place, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
     let keep_record = Duration::from_millis(WINDOW_MS as u64);
     close(place.path(), &clock, async |h| {
-        for version in ["used", "unused", "current"] {
-            h.store.keep_template(version, "files").await.unwrap();
+        for (version, seed) in [("used", 1), ("unused", 2), ("current", 3)] {
+            let attached = [0, seed].map(|seed| Attached::of_template(vec![seed; 5_000])).to_vec();
+            h.store.keep_template(version, &KeptTemplate { attached, ..files("files") }).await.unwrap();
         }
         h.create(with_template(intent(h, "k"), "used")).await;
         // While the process that keeps them runs, none goes: it may need any of them at any time.
@@ -209,11 +213,14 @@ async fn templates_that_nothing_needs_go_after_a_restart() {
     })
     .await;
     close(place.path(), &clock, async |h| {
-        h.store.keep_template("current", "files").await.unwrap();
+        h.store.keep_template("current", &files("files")).await.unwrap();
         h.store.purge(PurgeAsk { now: h.now(), keep_record, limit: 10 }).await.unwrap();
         for (version, kept) in [("used", true), ("unused", false), ("current", true)] {
             assert_eq!(h.store.template(version).await.unwrap().is_some(), kept, "{version}");
         }
+        let conn = rusqlite::Connection::open(place.path().join("belfry.db")).unwrap();
+        let left: i64 = conn.query_row("SELECT count(*) FROM attachments", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 3, "what all share, and each one's own");
     })
     .await;
 }

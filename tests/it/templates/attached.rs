@@ -74,11 +74,24 @@ fn a_mail_has_its_images_and_attachments() {
     let inputs = filled(&content, "t", None, r#"{"order": 7}"#);
     let version = content.freeze("t", None).unwrap().version;
     let kept = content.export(&version).unwrap();
-    assert!(!kept.contains("other.gif"));
+    assert!(!kept.files.contains("other.gif"));
     let other = Content::load(folder(&[("x/meta.toml", META), ("x/text.txt", "x")]).path()).unwrap();
     assert_eq!(other.import(&kept).unwrap(), version);
     let made = |content: &Content| hash(&render(content, &inputs, ChannelKind::Email).unwrap());
     assert_eq!(made(&other), made(&content));
+    // What is not short is kept apart, once, and makes the same version again.
+    let large: &[u8] = &[7; 3_000];
+    put(dir.path(), &[("t/attachments/a.png", large), ("_shared/attachments/logo.gif", large)]);
+    let content = Content::load(dir.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let version = content.freeze("t", None).unwrap().version;
+    let mut kept = content.export(&version).unwrap();
+    assert!(kept.files.len() < 2_000 && kept.attached.len() == 1 && *kept.attached[0].content == *large);
+    let inputs = filled(&content, "t", None, r#"{"order": 7}"#);
+    assert_eq!(other.import(&kept).unwrap(), version);
+    let made = |content: &Content| hash(&render(content, &inputs, ChannelKind::Email).unwrap());
+    assert_eq!(made(&other), made(&content));
+    kept.attached.clear();
+    assert!(other.import(&kept).unwrap_err()[0].to_string().contains("is no longer kept"));
     put(dir.path(), &[("t/attachments/a.png", b"\x89PNG other")]);
     assert_ne!(Content::load(dir.path()).unwrap().freeze("t", None).unwrap().version, version);
 }

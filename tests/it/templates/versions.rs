@@ -2,6 +2,7 @@
 
 use belfry::content::inputs::{Inputs, Source};
 use belfry::content::{Content, RenderFault, hash};
+use belfry::ports::admin::KeptTemplate;
 use belfry_domain::ChannelKind;
 
 use super::{META, filled, folder, mail, one, render, write};
@@ -66,6 +67,7 @@ fn old_versions_are_bounded() {
 fn what_is_no_export_is_refused() {
     let content = one(&[("text.txt", "now")]);
     for bad in ["", "{}", r#"{"name":"t","files":{}}"#, r#"{"name":"t","files":{"meta.toml":"x"}}"#] {
-        assert!(content.import(bad).is_err(), "{bad}");
+        let kept = KeptTemplate { files: bad.to_owned(), attached: Vec::new() };
+        assert!(content.import(&kept).is_err(), "{bad}");
     }
 }

@@ -72,22 +72,60 @@ local function put_key()
   return 1
 end
 
+-- What is attached to templates: a hash of the content and of the versions that have it, by a digest of 32 bytes.
+local function content_of(digests, nth)
+  return root .. 'att' .. string.sub(digests, nth * 32 - 31, nth * 32)
+end
+
+-- ARGV[5]: the digests of what is attached, one after the other; then each content. A version that was kept before
+-- stays as it was: then it may hold all of it itself.
 local function keep_template()
-  call('HSETNX', root .. 'templates', ARGV[2], ARGV[3])
-  call('ZADD', root .. 'templateages', 'GT', ARGV[4], ARGV[2])
+  local version, digests = ARGV[2], ARGV[5]
+  if call('HSETNX', root .. 'templates', version, ARGV[3]) == 1 and digests ~= '' then
+    call('HSET', root .. 'templatefiles', version, digests)
+  end
+  call('ZADD', root .. 'templateages', 'GT', ARGV[4], version)
+  if digests == '' or call('HGET', root .. 'templatefiles', version) ~= digests then return 1 end
+  for nth = 1, #digests / 32 do
+    local content = content_of(digests, nth)
+    if call('HEXISTS', content, 'content') == 0 then call('HSET', content, 'content', ARGV[5 + nth]) end
+    call('HSET', content, version, '')
+  end
   return 1
 end
 
+-- The files, then digest and content of what is attached.
 local function template()
-  return call('HGET', root .. 'templates', ARGV[2])
+  local files = call('HGET', root .. 'templates', ARGV[2])
+  if not files then return false end
+  local found, digests = { files }, call('HGET', root .. 'templatefiles', ARGV[2]) or ''
+  for nth = 1, #digests / 32 do
+    local content = call('HGET', content_of(digests, nth), 'content')
+    if content then
+      found[#found + 1] = string.sub(digests, nth * 32 - 31, nth * 32)
+      found[#found + 1] = content
+    end
+  end
+  return found
+end
+
+local function drop_template(version)
+  local digests = call('HGET', root .. 'templatefiles', version) or ''
+  for nth = 1, #digests / 32 do
+    local content = content_of(digests, nth)
+    call('HDEL', content, version)
+    if call('HLEN', content) <= 1 then call('UNLINK', content) end
+  end
+  call('HDEL', root .. 'templatefiles', version)
+  call('HDEL', root .. 'templates', version)
+  call('ZREM', root .. 'templateages', version)
 end
 
 -- ARGV[2]: kept by then; ARGV[3]: most; then what this node still has in use, at ARGV[4].
 local function purge_templates()
   for i = 5, #ARGV do call('ZADD', root .. 'templateages', 'XX', 'GT', ARGV[4], ARGV[i]) end
   for _, version in ipairs(call('ZRANGEBYSCORE', root .. 'templateages', '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
-    call('HDEL', root .. 'templates', version)
-    call('ZREM', root .. 'templateages', version)
+    drop_template(version)
   end
   return 1
 end
