@@ -98,6 +98,9 @@ pub enum Source {
         template: TemplateRef,
         /// The caller's own JSON text: numbers keep every digit.
         data: Box<RawValue>,
+        /// What the request puts around the template's mail: sender, replies, headers, attachments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        envelope: Option<Box<Inline>>,
     },
     Inline(Box<Inline>),
 }
@@ -106,7 +109,24 @@ impl Source {
     /// A frozen template with the caller's JSON text.
     #[must_use]
     pub const fn template(template: TemplateRef, data: Box<RawValue>) -> Self {
-        Self::Template { template, data }
+        Self::Template { template, data, envelope: None }
+    }
+
+    /// What the request itself gives of a message: all of it, or what goes around a template's mail.
+    #[must_use]
+    pub fn given(&self) -> Option<&Inline> {
+        match self {
+            Self::Template { envelope, .. } => envelope.as_deref(),
+            Self::Inline(inline) => Some(inline),
+        }
+    }
+
+    /// As [`Self::given`].
+    pub fn given_mut(&mut self) -> Option<&mut Inline> {
+        match self {
+            Self::Template { envelope, .. } => envelope.as_deref_mut(),
+            Self::Inline(inline) => Some(inline),
+        }
     }
 
     /// The template that it is made from, where it is made from one.

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::inputs::{Inputs, Source};
+use super::inputs::Inputs;
 use super::problem::{RenderFault, RenderProblem};
 use crate::ports::attachments::{Attached, AttachedId};
 use crate::ports::deliveries::Owner;
@@ -66,10 +66,7 @@ impl Attaches {
 
 impl Inputs {
     fn attaches(&mut self) -> &mut [Attaches] {
-        match &mut self.source {
-            Source::Inline(inline) => &mut inline.attachments,
-            Source::Template { .. } => &mut [],
-        }
+        self.source.given_mut().map_or(&mut [], |given| &mut given.attachments)
     }
 
     /// Takes the contents of attachments out, each once, and leaves their ids.
@@ -87,9 +84,8 @@ impl Inputs {
     /// Which contents are kept elsewhere, each once.
     #[must_use]
     pub fn contents_elsewhere(&self) -> Vec<AttachedId> {
-        let Source::Inline(inline) = &self.source else { return Vec::new() };
         let mut ids: Vec<AttachedId> = Vec::new();
-        for one in &inline.attachments {
+        for one in self.source.given().map_or(&[][..], |given| &given.attachments) {
             if let Attaches::Kept(KeptAttachment { kept, .. }) = one
                 && !ids.contains(kept)
             {

@@ -51,14 +51,15 @@ pub fn render(
     }
     match (&inputs.source, template) {
         (Source::Inline(inline), _) => Ok(with_unsubscribe(inline_message(&inputs.to, inline, channel)?, inputs, slot)),
-        (Source::Template { template: frozen, data }, Some(template)) => {
+        (Source::Template { template: frozen, data, envelope }, Some(template)) => {
             if channel != ChannelKind::Webhook && !template.meta.channels.contains(&channel) {
                 return Err(missing(&format!("the template has nothing for {channel}")).in_file(&frozen.name));
             }
             let own = own_values(inputs, &frozen.locale, slot);
             let own = (inputs.time_zone.as_deref(), own);
             let page = Page::new(template, &frozen.locale, own, (data.get(), place))?;
-            Ok(with_unsubscribe(page.message(&inputs.to, channel, data)?, inputs, slot))
+            let message = enveloped(page.message(&inputs.to, channel, data)?, envelope.as_deref())?;
+            Ok(with_unsubscribe(message, inputs, slot))
         }
         (Source::Template { .. }, None) => {
             Err(RenderProblem::new(RenderFault::UnknownVersion, "the frozen template is not in memory"))
@@ -76,6 +77,32 @@ fn own_values(inputs: &Inputs, locale: &str, slot: &str) -> Value {
         ("unsubscribe_url", or_null(links.and_then(|links| links.unsubscribe_url(slot)))),
         ("preferences_url", or_null(links.and_then(|links| links.preferences_url(slot)))),
     ])
+}
+
+/// A template's mail with what the request puts around it. A header of the request stands in place of the template's.
+fn enveloped(mut message: Rendered, envelope: Option<&Inline>) -> Result<Rendered, RenderProblem> {
+    let (Rendered::Email(mail), Some(given)) = (&mut message, envelope) else { return Ok(message) };
+    if given.from.is_some() {
+        mail.from.clone_from(&given.from);
+    }
+    if !given.reply_to.is_empty() {
+        mail.reply_to.clone_from(&given.reply_to);
+    }
+    mail.headers.retain(|(name, _)| !given.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)));
+    mail.headers.extend(given.headers.iter().cloned());
+    for attachment in given.attachments.iter().map(Attaches::whole) {
+        let attachment = attachment?;
+        if let Some((field, why)) = mail_rules::wrong_attachment(&attachment, &mail.attachments).into_iter().next() {
+            let what = format!("beside the template's own attachments, the `{field}` of one of the request {why}");
+            return Err(RenderProblem::new(RenderFault::Failed, what));
+        }
+        mail.attachments.push(attachment);
+    }
+    if mail.attachments.len() > mail_rules::MOST_ATTACHMENTS {
+        let most = mail_rules::MOST_ATTACHMENTS;
+        return Err(RenderProblem::new(RenderFault::TooLarge, format!("a mail has at most {most} attachments")));
+    }
+    Ok(message)
 }
 
 /// A mail with the headers by which mail programs unsubscribe (RFC 2369, RFC 8058), unless it has its own. One click

@@ -21,6 +21,7 @@ pub struct NewNotification {
     /// What the template is filled with. Numbers keep every digit.
     #[schema(value_type = Object, required = false)]
     pub data: Option<()>,
+    /// Beside a template only what goes around its mail: from, reply_to, cc, bcc, headers, attachments.
     #[schema(nullable = false, required = false)]
     pub content: Option<Content>,
     /// Absent: the first of the class's channels that there is an address for.

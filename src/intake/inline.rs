@@ -21,6 +21,8 @@ use crate::ports::message::{Attachment, Mailbox};
 
 pub const CONTENT: &[&str] =
     &["from", "reply_to", "cc", "bcc", "subject", "text", "html", "headers", "attachments", "sms", "push", "webhook"];
+/// Of these what goes around a template's mail.
+const ENVELOPE: &[&str] = &["from", "reply_to", "cc", "bcc", "headers", "attachments"];
 pub const ATTACHMENT: &[&str] = &["filename", "content_type", "base64", "cid"];
 pub const PUSH: &[&str] = content::push::MEMBERS;
 
@@ -57,6 +59,17 @@ pub fn read(node: &Node<'_>, problems: &mut Problems) -> Content {
         cc: mailboxes(&object, "cc", MOST_COPIES, problems),
         bcc: mailboxes(&object, "bcc", MOST_COPIES, problems),
     }
+}
+
+/// What a request may put around a template's mail, with the copies that become slots of their own; nothing in
+/// `inline` where it puts nothing.
+pub fn read_envelope(node: &Node<'_>, problems: &mut Problems) -> Content {
+    let content = read(node, problems);
+    for name in CONTENT.iter().filter(|name| !ENVELOPE.contains(name) && node.member(name).is_some()) {
+        let known = ENVELOPE.join(", ");
+        problems.add(format!("/content/{name}"), format!("comes from the template; beside one there may be {known}"));
+    }
+    content
 }
 
 /// What `channel` needs of inline content and does not find: pointer and detail.

@@ -21,7 +21,7 @@ use super::recipient::{self, Recipient};
 use super::slot::place;
 pub use super::slot::{Slot, of};
 use super::stored::Asker;
-use crate::content::inputs::{Inputs, Links, STORED, Source};
+use crate::content::inputs::{Inline, Inputs, Links, STORED, Source};
 use crate::ports::policy::Policy;
 
 pub const TOP: &[&str] = &[
@@ -196,15 +196,15 @@ impl Draft<'_, '_> {
     ) -> (Option<Source>, (Vec<crate::ports::message::Mailbox>, Vec<crate::ports::message::Mailbox>)) {
         let none = (Vec::new(), Vec::new());
         match (self.request.has("template"), self.request.get("content")) {
-            (true, Some(_)) => {
-                self.problems.add("/content", "must not stand beside template");
-                (None, none)
+            (true, Some(node)) => {
+                let Content { inline, cc, bcc } = inline::read_envelope(node, &mut self.problems);
+                (self.template(locale, Some(Box::new(inline))), (cc, bcc))
             }
             (false, None) => {
                 self.problems.add("", "must have template or content");
                 (None, none)
             }
-            (true, None) => (self.template(locale), none),
+            (true, None) => (self.template(locale, None), none),
             (false, Some(node)) => {
                 if self.request.has("data") {
                     self.problems.add("/data", "belongs to template; content stands for itself");
@@ -215,7 +215,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn template(&mut self, locale: Option<&str>) -> Option<Source> {
+    fn template(&mut self, locale: Option<&str>, envelope: Option<Box<Inline>>) -> Option<Source> {
         let filling = match self.request.get("data") {
             None => Some("{}"),
             Some(node) if matches!(node.value, Value::Object(_)) => Some(node.raw),
@@ -226,7 +226,10 @@ impl Draft<'_, '_> {
         };
         let name = self.request.text("template", line(128), &mut self.problems)?;
         match self.against.content.freeze(&name, locale) {
-            Ok(template) => Some(Source::Template { template, data: RawValue::from_string(filling?.to_owned()).ok()? }),
+            Ok(template) => {
+                let data = RawValue::from_string(filling?.to_owned()).ok()?;
+                Some(Source::Template { template, data, envelope })
+            }
             Err(problem) => {
                 self.problems.add_passing(problem);
                 None

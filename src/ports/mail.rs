@@ -148,6 +148,11 @@ pub fn wrong_attachment(one: &Attachment, before: &[Attachment]) -> Vec<(&'stati
     let fits = |text: &str, most| (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control);
     if !fits(&one.filename, LONGEST_FILENAME) {
         wrong.push(("filename", "must have 1 to 255 characters, none of them a control character"));
+    } else if one.filename.contains(|it| is_deceiving(it) || "/\\".contains(it))
+        || one.filename.trim_matches('.').is_empty()
+    {
+        // `gpj.exe` that reads like `exe.jpg`, and names that lead out of a folder.
+        wrong.push(("filename", "must be a file's name, without a folder and without characters that hide what it is"));
     }
     if let Some(why) = wrong_content_type(&one.content_type) {
         wrong.push(("content_type", why));
@@ -297,7 +302,10 @@ mod tests {
         for bad in ["logo", "", "a b", &"a".repeat(129)] {
             assert_eq!(wrong_attachment(&one("text/plain", Some(bad)), &before)[0].0, "cid", "{bad}");
         }
-        assert_eq!(wrong_attachment(&Attachment { filename: "a\n".into(), ..one("a/b", None) }, &[])[0].0, "filename");
+        for name in ["a\n", "\u{202e}gpj.exe", "../../etc/passwd", "..", "c:\\a.txt", ""] {
+            let named = Attachment { filename: name.into(), ..one("a/b", None) };
+            assert_eq!(wrong_attachment(&named, &[])[0].0, "filename", "{name:?}");
+        }
     }
 
     #[test]

@@ -310,3 +310,21 @@ async fn expiry_is_the_earlier_of_the_callers_and_the_classs() {
     let send: UnixMs = belfry::intake::instant::read(read["send_at"].as_str().unwrap()).unwrap();
     assert_eq!(at.since(send), DAY);
 }
+
+/// What a template makes comes from nowhere else.
+#[tokio::test]
+async fn beside_a_template_there_is_only_what_goes_around_its_mail() {
+    let bed = Bed::new().await;
+    let body = json!({"class": "receipt", "to": {"email": "ann@example.com"}, "template": "order_shipped", "data": {},
+        "content": {"cc": ["eve@example.com"], "subject": "Mine", "sms": "Mine too", "colour": "red"}});
+    let told = bed.send("a", &body).await;
+    assert_eq!(told.status, 422);
+    let detail = |pointer: &str| {
+        let errors = told.json()["errors"].clone();
+        let of = errors.as_array().unwrap().iter().find(|one| one["pointer"] == pointer).cloned();
+        of.unwrap_or_else(|| panic!("{pointer}: {errors}"))["detail"].as_str().unwrap().to_owned()
+    };
+    let expected = "comes from the template; beside one there may be from, reply_to, cc, bcc, headers, attachments";
+    assert_eq!((detail("/content/subject"), detail("/content/sms")), (expected.to_owned(), expected.to_owned()));
+    assert!(detail("/content/colour").contains("unknown field"), "{}", detail("/content/colour"));
+}

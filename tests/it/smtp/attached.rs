@@ -22,6 +22,8 @@ use crate::http::away::Failing;
 use crate::peers::smtp_stub::{Script, SmtpStub};
 use crate::push::live::Live;
 
+const SAMPLE: &str = include_str!("../../../templates/order_shipped/sample.json");
+
 fn pdf() -> Vec<u8> {
     (0..30_000_u32).map(|at| (at * at % 251) as u8).collect()
 }
@@ -85,6 +87,36 @@ fn mails_go_out_with_what_is_kept_once_for_all_of_them() {
     other["content"]["attachments"][1]["base64"] = STANDARD.encode([1; 2_000]).into();
     let (status, told) = live.asked("POST", "/v1/notifications", Some("one"), Some(&other));
     assert_eq!((status, told["code"].as_str()), (422, Some("key_reused")), "{told}");
+    assert_eq!(number(&live, "SELECT count(*) FROM attachments"), 1);
+}
+
+/// A receipt from a template, with its bill: what goes around a template's mail comes with the request.
+#[test]
+fn a_template_s_mail_has_what_the_request_puts_around_it() {
+    let (live, stub) = started();
+    let sample: Value = serde_json::from_str(SAMPLE).unwrap();
+    let bill = json!({ "filename": "bill.pdf", "content_type": "application/pdf", "base64": STANDARD.encode(pdf()) });
+    let around = json!({
+        "from": "Billing <billing@example.com>", "reply_to": ["help@example.com"], "cc": ["eve@example.com"],
+        "headers": { "X-Order": "42" }, "attachments": [bill],
+    });
+    let body = json!({ "class": "receipt", "to": { "email": "ann@example.com" }, "template": "order_shipped",
+        "data": sample, "content": around });
+    let ended = live.ended(&live.send("bill", &body));
+    let slots: Vec<_> =
+        ended["deliveries"].as_array().unwrap().iter().map(|one| (&one["slot"], &one["state"])).collect();
+    assert_eq!(slots, [(&json!("to"), &json!("accepted")), (&json!("cc/0"), &json!("accepted"))]);
+    let mails = stub.messages();
+    assert_eq!(mails.len(), 2);
+    for mail in mails {
+        let text = mail.text();
+        for line in
+            ["From: Billing <billing@example.com>", "Reply-To: help@example.com", "Cc: eve@example.com", "X-Order: 42"]
+        {
+            assert!(text.contains(&format!("{line}\r\n")), "{line} in {text}");
+        }
+        assert_eq!(attached(&text), [("bill.pdf".to_owned(), pdf())]);
+    }
     assert_eq!(number(&live, "SELECT count(*) FROM attachments"), 1);
 }
 
