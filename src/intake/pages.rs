@@ -6,7 +6,7 @@ use std::sync::Arc;
 use belfry_domain::ChannelKind;
 use belfry_domain::preferences::Preferences;
 use belfry_domain::subject::Subject;
-use belfry_domain::suppression::{self, Suppression, SuppressionKind};
+use belfry_domain::suppression::{Suppression, SuppressionKind};
 
 use super::accept::PolicyNow;
 use super::preferences::PreferenceDesk;
@@ -66,8 +66,49 @@ pub enum Standing {
     On,
     /// They said so, and can say otherwise.
     Off,
-    /// Nothing is sent to the address whatever they say: it bounced, they complained, or somebody blocked it.
-    Blocked,
+    /// It does not come whatever they say: the address bounced, they complained, or somebody blocked it.
+    Blocked(Reach),
+}
+
+/// How much does not come to an address, whatever anybody chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// This category alone.
+    Category,
+    /// All but what cannot be turned off.
+    Optional,
+    Everything,
+}
+
+impl Reach {
+    /// Of an entry that is not the recipient's own word to us.
+    fn of(entry: &Suppression) -> Self {
+        match (&entry.category, entry.kind.blocks_required()) {
+            (Some(_), _) => Self::Category,
+            (None, false) => Self::Optional,
+            (None, true) => Self::Everything,
+        }
+    }
+}
+
+/// What there is to choose for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// Of the link's address, where more than a category does not come to it.
+    pub blocked: Option<Reach>,
+    pub list: Vec<Choice>,
+}
+
+impl Choices {
+    /// Whether all that was chosen stands as it was chosen, where it could be.
+    #[must_use]
+    pub fn stand_as(&self, chosen: &[(String, Means, bool)]) -> bool {
+        chosen.iter().all(|(category, means, on)| {
+            let of = self.list.iter().find(|choice| choice.category == *category && !choice.required);
+            let standing = of.and_then(|choice| choice.by.get(means));
+            standing.is_none_or(|standing| (*standing == Standing::On) == *on)
+        })
+    }
 }
 
 /// A category with what can be chosen about it.
@@ -103,10 +144,10 @@ impl PageDesk {
     ///
     /// # Errors
     /// [`StoreError`]; so for every verb here: the same call again finishes it.
-    pub async fn choices(&self, link: &Link) -> Result<Vec<Choice>, StoreError> {
+    pub async fn choices(&self, link: &Link) -> Result<Choices, StoreError> {
         let wanted = self.wanted(link).await?;
         let said = self.said(link).await?;
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut list: Vec<Choice> = Vec::new();
         for one in self.preferences.effective(&wanted) {
             let mut by = BTreeMap::new();
             for (channel, on) in &one.channels {
@@ -124,11 +165,14 @@ impl PageDesk {
                 }
             }
             if !by.is_empty() {
-                choices.push(Choice { category: one.category, required: one.required, by });
+                list.push(Choice { category: one.category, required: one.required, by });
             }
         }
-        choices.sort_by_key(|choice| choice.required);
-        Ok(choices)
+        list.sort_by_key(|choice| choice.required);
+        let others = said
+            .iter()
+            .filter(|one| one.category.is_none() && one.sender.is_none() && one.kind != SuppressionKind::Unsubscribe);
+        Ok(Choices { blocked: others.map(Reach::of).max(), list })
     }
 
     /// How the category of the link's own message stands on the link's own channel.
@@ -151,11 +195,12 @@ impl PageDesk {
         said: &[Suppression],
         on: bool,
     ) -> Standing {
-        let subject = Subject { required, ..Subject::of_any(class, channel, "") };
-        match suppression::blocking(said, &subject, self.clock.now()) {
-            Some(SuppressionKind::Unsubscribe) => Standing::Off,
-            Some(_) => Standing::Blocked,
-            None if on => Standing::On,
+        let (subject, now) = (Subject { required, ..Subject::of_any(class, channel, "") }, self.clock.now());
+        let blocking = said.iter().filter(|one| one.blocks(&subject, now));
+        let others = blocking.clone().filter(|one| one.kind != SuppressionKind::Unsubscribe);
+        match others.map(Reach::of).max() {
+            Some(reach) => Standing::Blocked(reach),
+            None if on && blocking.count() == 0 => Standing::On,
             None => Standing::Off,
         }
     }
@@ -181,7 +226,7 @@ impl PageDesk {
         let mut chosen = vec![(category.clone(), means, true)];
         if self.said(link).await?.iter().any(of_everything) {
             // That goes as a whole: what else it held back is said one by one.
-            let others = self.choices(link).await?.into_iter().filter(|other| other.category != *category);
+            let others = self.choices(link).await?.list.into_iter().filter(|other| other.category != *category);
             chosen.extend(others.map(|other| (other.category, means, false)));
         }
         self.choose(link, &chosen).await?;
