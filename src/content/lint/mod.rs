@@ -13,7 +13,7 @@ use belfry_domain::ChannelKind;
 use super::attached;
 use super::files::{HTML, META, MJML, PARTS, PUSH, SAMPLE, SHARED, SMS, SUBJECT, TEXT, is_attachment};
 use super::json::Json;
-use super::preview::{decoded_len, rule_of, sample_inputs, slot};
+use super::preview::{Trial, decoded_len, rule_of, slot};
 use super::template::Template;
 use super::text::sms_segments;
 use super::{Content, RenderProblem};
@@ -265,7 +265,7 @@ impl Findings<'_> {
         for locale in locales {
             let name = &self.template.files.name;
             let Some(inputs) =
-                content.freeze(name, Some(&locale)).ok().and_then(|frozen| sample_inputs(content, &frozen))
+                content.freeze(name, Some(&locale)).ok().and_then(|frozen| Trial::default().inputs(content, &frozen))
             else {
                 continue;
             };
