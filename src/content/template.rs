@@ -86,6 +86,7 @@ impl Template {
                 problems.extend(found);
                 None
             }
+            None if files.refused.contains(META) => None,
             None => {
                 problems.push(problem(META, 0, "is missing".to_owned()));
                 None

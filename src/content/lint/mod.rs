@@ -1,6 +1,7 @@
 //! What a template's author should look at before customers do: wording that says something else
 //! when it arrives twice, data that is only true once, and parts that are missing.
 
+mod languages;
 mod unsubscribe;
 mod wording;
 
@@ -231,29 +232,6 @@ impl Findings<'_> {
         }
         if bodiless {
             self.add(Level::Error, "missing_part", (HTML, 0), "a mail needs text.txt, html.html or html.mjml");
-        }
-    }
-
-    fn translations(&mut self) {
-        let has = |part: &&str| self.template.files.files.contains_key(*part);
-        let own: Vec<&str> = PARTS.into_iter().filter(has).collect();
-        let locales: Vec<String> = self.template.locales().into_iter().skip(1).map(str::to_owned).collect();
-        for locale in locales {
-            for part in &own {
-                let path = format!("{locale}/{part}");
-                // `de-AT` may leave to `de` what is the same.
-                // `de/html.html` is a translation of `html.mjml`.
-                let either: &[&str] = if [HTML, MJML].contains(part) { &[HTML, MJML] } else { &[part] };
-                let found = |part: &&str| self.template.find(&locale, part).is_some_and(|found| found.contains('/'));
-                let translated = either.iter().any(found);
-                if !translated {
-                    let message = format!(
-                        "not translated: readers of `{locale}` get this part in `{}`",
-                        self.template.meta.locale
-                    );
-                    self.add(Level::Warning, "missing_translation", (&path, 0), message);
-                }
-            }
         }
     }
 

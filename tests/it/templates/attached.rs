@@ -117,6 +117,30 @@ fn what_is_missing_or_too_large_is_refused_with_its_place() {
 }
 
 #[test]
+fn what_is_too_large_is_not_called_missing() {
+    let large = vec![0_u8; 512 * 1024 + 1];
+    let meta = format!("{META}[[attachments]]\nfile = \"big.pdf\"\n");
+    let dir = folder(&[("t/meta.toml", &meta), ("t/html.html", "<img src=\"cid:big.png\"><img src=\"cid:all.png\">")]);
+    put(
+        dir.path(),
+        &[
+            ("t/attachments/big.pdf", &large),
+            ("t/attachments/big.png", &large),
+            ("_shared/attachments/all.png", &large),
+            ("u/meta.toml", &vec![b'#'; 300 * 1024]),
+        ],
+    );
+    let found = Content::load(dir.path()).err().expect("a problem");
+    let mut shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    shown.sort();
+    assert_eq!(shown.len(), 4, "{shown:#?}");
+    let files = ["_shared/attachments/all.png", "t/attachments/big.pdf", "t/attachments/big.png", "u/meta.toml"];
+    for (one, file) in shown.iter().zip(files) {
+        assert!(one.starts_with(&format!("{file}: cannot be read: larger than")), "{shown:#?}");
+    }
+}
+
+#[test]
 fn images_of_mjml_are_found_with_their_line() {
     let dir = with_files("x", &[]);
     fs::remove_file(dir.path().join("t/html.html")).unwrap();
