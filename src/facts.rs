@@ -161,6 +161,11 @@ pub enum Fact {
         broken_off: usize,
     },
     Reloaded,
+    /// The configuration says something that holds together and is probably not meant; told at each start and reload.
+    ConfigNoted {
+        key: String,
+        what: String,
+    },
     ReloadRefused {
         problem: String,
     },

@@ -21,7 +21,7 @@ use belfry_domain::Pace;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::config::{Config, ConfigErrors, Problem, StoreKind};
+use crate::config::{Config, ConfigErrors, Note, Problem, StoreKind};
 use crate::content::{Content, TemplateProblem};
 use crate::engine::Engine;
 use crate::facts::{Fact, FactSink, Start};
@@ -178,7 +178,9 @@ fn load_content(config: &Config) -> Result<Content, ConfigErrors> {
     let place = config.templates.path.display();
     let content = Content::load_or_built_in(&config.templates.path).map_err(|problems| {
         let one = |problem: TemplateProblem| {
-            let what = format!("{place}/{}", problem.to_string().trim_start_matches('/'));
+            let of_the_folder = problem.template.is_empty() && problem.file.is_empty();
+            let what = problem.to_string();
+            let what = if of_the_folder { what } else { format!("{place}/{}", what.trim_start_matches('/')) };
             Problem { key: key.to_owned(), origin: config.origin(key), what }
         };
         ConfigErrors { problems: problems.into_iter().map(one).collect() }
@@ -260,7 +262,15 @@ impl RunningApp {
         self.limit.send_replace(next.limit());
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = next;
         self.engine.reset_circuits();
+        self.tell_notes();
         Ok(())
+    }
+
+    fn tell_notes(&self) {
+        let notes = self.config.lock().unwrap_or_else(PoisonError::into_inner).notes();
+        for Note { key, what, .. } in notes {
+            self.recorder.record(&Fact::ConfigNoted { key, what });
+        }
     }
 
     /// Tells that requests are answered, and on what. `key_file`: where the first key was left.
@@ -284,6 +294,8 @@ impl RunningApp {
             providers: config.providers.keys().cloned().collect(),
             key_file: key_file.map(shown),
         })));
+        drop(config);
+        self.tell_notes();
     }
 
     /// Tells that somebody asked for the end; [`Self::stop`] follows.

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::Shell;
 use super::exit::{Exit, Failure};
+use super::send::request::json_of;
 use super::terminal::{Colour, Format, Look, print, print_json, table};
 use crate::content::diff::{Change, diff};
 use crate::content::lint::{Finding, Level, lint, lint_content};
-use crate::content::preview::{PreviewProblem, preview};
+use crate::content::preview::{PreviewProblem, Trial, preview};
 use crate::content::{Content, TemplateProblem};
 
 #[derive(Subcommand)]
@@ -34,6 +35,8 @@ pub struct PreviewArgs {
     /// Language tag of who reads it; absent: the template's own
     #[arg(long)]
     locale: Option<String>,
+    #[command(flatten)]
+    trial: TrialArgs,
     /// Write each part to a file in this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -52,6 +55,29 @@ pub struct DiffArgs {
     /// Language tag of who reads it; absent: every language there is
     #[arg(long)]
     locale: Option<String>,
+    #[command(flatten)]
+    trial: TrialArgs,
+}
+
+#[derive(Args)]
+pub struct TrialArgs {
+    /// Time zone of who reads it, such as Europe/Stockholm; absent: unknown, and told as UTC
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// The data as JSON: text, @FILE, or - for standard input; absent: the sample
+    #[arg(long = "data", value_name = "JSON")]
+    fields: Option<String>,
+}
+
+impl TrialArgs {
+    fn trial(&self, locale: Option<&String>) -> anyhow::Result<Trial> {
+        let given = self.fields.as_deref().map(|given| json_of("--data", given)).transpose()?;
+        Ok(Trial { locale: locale.cloned(), time_zone: self.time_zone.clone(), filling: given })
+    }
+}
+
+fn unfit(problem: &PreviewProblem) -> anyhow::Error {
+    Failure::new(Exit::Usage, problem.to_string()).into()
 }
 
 pub fn run(shell: &Shell, command: &TemplatesCommand) -> anyhow::Result<Exit> {
@@ -118,7 +144,8 @@ fn compared(shell: &Shell, from: &Content, to: &Content, args: &DiffArgs) -> any
     if let Some(name) = args.name.as_deref().filter(|name| from.meta(name).is_none() && to.meta(name).is_none()) {
         return Err(unknown(&format!("there is no template `{name}` in either folder"), to));
     }
-    let changes = diff(from, to, args.name.as_deref(), args.locale.as_deref());
+    let trial = args.trial.trial(args.locale.as_ref())?;
+    let changes = diff(from, to, args.name.as_deref(), &trial).map_err(|problem| unfit(&problem))?;
     match shell.look.format {
         Format::Json => print_json(&json!({
             "cut": changes.cut,
@@ -169,7 +196,13 @@ pub fn matters(findings: &[Finding]) -> bool {
 
 fn place(one: &Finding) -> String {
     let line = if one.line > 0 { format!(":{}", one.line) } else { String::new() };
-    format!("{}/{}{line}", one.template, one.file)
+    match (one.template.as_str(), one.file.as_str()) {
+        // It says itself which folder.
+        ("", "") => "-".to_owned(),
+        ("", file) => file.to_owned(),
+        (template, "") => template.to_owned(),
+        (template, file) => format!("{template}/{file}{line}"),
+    }
 }
 
 fn as_json(one: &Finding) -> serde_json::Value {
@@ -180,9 +213,11 @@ fn as_json(one: &Finding) -> serde_json::Value {
 }
 
 fn previewed(shell: &Shell, content: &Content, args: &PreviewArgs) -> anyhow::Result<Exit> {
-    let made = preview(content, &args.name, args.locale.as_deref(), args.out.as_deref());
+    let trial = args.trial.trial(args.locale.as_ref())?;
+    let made = preview(content, &args.name, &trial, args.out.as_deref());
     let made = made.map_err(|problem| match problem {
         PreviewProblem::NoTemplate(_) => unknown(&problem.to_string(), content),
+        PreviewProblem::Unfit(_) => unfit(&problem),
         problem => anyhow::Error::from(problem),
     })?;
     match shell.look.format {

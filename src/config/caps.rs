@@ -6,9 +6,9 @@ use belfry_domain::ChannelKind;
 use belfry_domain::caps::{Cap, Per, Then};
 use serde::{Deserialize, Serialize};
 
-use super::problem::near_match;
 use super::{ClassConfig, Config};
 use crate::ports::caps::MOST_TAKES;
+use crate::ports::near::near_match;
 use crate::ports::span::Span;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -6,7 +6,7 @@ use belfry_domain::ChannelKind;
 use hyper::Uri;
 use hyper::http::uri::Authority;
 
-use super::problem::{Origin, Problem, near_match};
+use super::problem::{Origin, Problem};
 use super::sections::{EnvironmentConfig, ProviderConfig, ProviderKind, RedisConfig};
 use super::{Config, HttpConfig, caps, class, paces};
 use crate::channel::apns::ApnsChannel;
@@ -15,6 +15,7 @@ use crate::channel::setting::WrongSetting;
 use crate::channel::smtp::SmtpChannel;
 use crate::channel::smtp::config::SmtpConfig;
 use crate::channel::web_push::WebPushChannel;
+use crate::ports::near::near_match;
 use crate::ports::policy::{OUTBOX, Route, UNSERVED};
 use crate::ports::span::Span;
 use crate::store::redis::link::{LinkSettings, check_roots};

@@ -54,8 +54,8 @@ pub struct ClassConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHoursConfig>,
     /// What recipients get who did not say what they want.
-    #[serde(default, skip_serializing_if = "nothing_is_said")]
-    pub defaults: Switches,
+    #[serde(default, skip_serializing_if = "DefaultsConfig::is_silent")]
+    pub defaults: DefaultsConfig,
     /// Its mail says how to unsubscribe from it.
     #[serde(default)]
     pub unsubscribe: bool,
@@ -67,8 +67,52 @@ pub struct ClassConfig {
 /// By so much quiet hours last longer where clocks are put back within them.
 const CLOCK_CHANGE: Duration = Duration::from_secs(3_600);
 
-fn nothing_is_said(switches: &Switches) -> bool {
-    *switches == Switches::default()
+/// On or off by channel; `all` is for those that are not named. Its own keys, so that a mistyped one is refused by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DefaultsConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apns: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fcm: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_push: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sms: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inbox: Option<bool>,
+}
+
+impl DefaultsConfig {
+    fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+
+    const fn of(&self, channel: ChannelKind) -> Option<bool> {
+        match channel {
+            ChannelKind::Email => self.email,
+            ChannelKind::Apns => self.apns,
+            ChannelKind::Fcm => self.fcm,
+            ChannelKind::WebPush => self.web_push,
+            ChannelKind::Sms => self.sms,
+            ChannelKind::Webhook => self.webhook,
+            ChannelKind::Chat => self.chat,
+            ChannelKind::Inbox => self.inbox,
+        }
+    }
+
+    fn switches(&self) -> Switches {
+        let said = ChannelKind::ALL.iter().filter_map(|channel| Some((*channel, self.of(*channel)?)));
+        Switches { all: self.all, channels: said.collect() }
+    }
 }
 
 /// Between two times of the recipient's own day nothing of the class goes out.
@@ -156,7 +200,7 @@ impl ClassConfig {
     pub fn rules(&self) -> Rules {
         Rules {
             quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()),
-            defaults: self.defaults.clone(),
+            defaults: self.defaults.switches(),
             pause_exempt: self.pause_exempt,
         }
     }
@@ -181,7 +225,7 @@ impl ClassConfig {
 
     /// Nobody can have turned off what cannot be turned off.
     fn wrong_defaults(&self) -> Option<(String, String)> {
-        let wrong = self.required && self.defaults.turns_off();
+        let wrong = self.required && self.defaults.switches().turns_off();
         let problem = "must not turn off what is required: leave defaults out, or set required = false";
         wrong.then(|| ("defaults".to_owned(), problem.to_owned()))
     }

@@ -19,6 +19,7 @@ mod check;
 mod class;
 mod layers;
 mod not_built;
+mod notes;
 mod paces;
 mod problem;
 mod reading;
@@ -27,10 +28,12 @@ mod sections;
 mod show;
 mod variables;
 
+pub use crate::ports::near::near_match;
 pub use caps::{CapConfig, CountedBy};
-pub use class::{ClassConfig, QuietHoursConfig, RetryConfig};
+pub use class::{ClassConfig, DefaultsConfig, QuietHoursConfig, RetryConfig};
 pub use layers::{DEFAULTS, ENV_PREFIX, Sources};
-pub use problem::{ConfigErrors, Origin, Problem, near_match};
+pub use notes::Note;
+pub use problem::{ConfigErrors, Origin, Problem};
 pub use sections::{
     ChannelConfig, EngineConfig, EnvironmentConfig, HttpConfig, LimitConfig, LinksConfig, LogConfig, LogFormat,
     OutboxConfig, OutboxProvider, PaceConfig, ProviderConfig, ProviderKind, RedisConfig, RememberConfig, SqliteConfig,

@@ -8,7 +8,8 @@ use figment::value::{Dict, Value};
 use serde::de::DeserializeOwned;
 
 use super::layers::{Layers, Sources, find, put, remove};
-use super::problem::{Origin, Problem, near_match};
+use super::problem::{Origin, Problem};
+use crate::ports::near::near_match;
 
 pub(super) struct Reading {
     pub layers: Layers,
@@ -106,8 +107,8 @@ impl Reading {
             _ => {
                 let what = match hint(&key) {
                     Some(hint) => hint.to_owned(),
-                    None if whole => wrong(kind),
-                    None => format!("in its list, {}", wrong(kind)),
+                    None if whole => wrong(&key, kind),
+                    None => format!("in its list, {}", wrong(&key, kind)),
                 };
                 if self.read_otherwise(&key, &what) {
                     return true;
@@ -201,11 +202,11 @@ fn hint(key: &str) -> Option<&'static str> {
 }
 
 /// What would be right, without the value that was found.
-fn wrong(kind: &Kind) -> String {
+fn wrong(key: &str, kind: &Kind) -> String {
     match kind {
         Kind::Message(what) => what.clone(),
-        Kind::InvalidType(found, expected) => format!("expected {}, found {}", plainly(expected), sort_of(found)),
-        Kind::InvalidValue(found, expected) => format!("expected {}, found {}", plainly(expected), shown(found)),
+        Kind::InvalidType(found, expected) => format!("expected {}, found {}", plainly(key, expected), sort_of(found)),
+        Kind::InvalidValue(found, expected) => format!("expected {}, found {}", plainly(key, expected), shown(found)),
         Kind::InvalidLength(found, expected) => format!("expected {expected}, found {found} items"),
         Kind::UnknownVariant(name, known) => match near_match(name, known.iter().copied()) {
             Some(near) => format!("expected one of {}; did you mean \"{near}\"?", quoted(known)),
@@ -232,11 +233,20 @@ fn shown(found: &Actual) -> String {
     }
 }
 
+/// Where 0 is refused as well, once it is read.
+fn counts_from_one(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or_default();
+    ["max_connections", "keep", "concurrency", "connections", "streams", "messages", "max_attempts", "burst"]
+        .contains(&last)
+}
+
 /// Rust's names for numbers say little to an operator.
-fn plainly(expected: &str) -> String {
+fn plainly(key: &str, expected: &str) -> String {
+    let least = u8::from(counts_from_one(key));
     match expected {
-        "u16" => "a whole number from 0 to 65535".into(),
-        "u32" => "a whole number from 0 to 4294967295".into(),
+        "u32" if key.ends_with(".rate") => "a whole number from 1 to 1000000".into(),
+        "u16" => format!("a whole number from {least} to 65535"),
+        "u32" => format!("a whole number from {least} to 4294967295"),
         "a boolean" => "true or false".into(),
         "a string" => "text".into(),
         "a sequence" => "a list".into(),

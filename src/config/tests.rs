@@ -350,7 +350,7 @@ fn the_environment_is_checked_like_a_file() {
         (
             "BELFRY__HTTP__MAX_CONNECTIONS",
             "lots",
-            "http.max_connections: expected a whole number from 0 to 4294967295, found text",
+            "http.max_connections: expected a whole number from 1 to 4294967295, found text",
         ),
         ("BELFRY__ESCALATION__X", "3", "escalation: escalation is not built yet (BELFRY__ESCALATION__X)"),
         ("BELFRY__HTTP", "3", "BELFRY__HTTP: names no key"),

@@ -1,8 +1,8 @@
 //! Environment variables that begin like ours. One that was meant to be read and is not would leave a
 //! server running on other settings than its operator believes.
 
-use super::problem::near_match;
 use super::{BOOTSTRAP_KEY, ENV_PREFIX, SECTIONS};
+use crate::ports::near::near_match;
 
 const OURS: &str = "BELFRY_";
 /// Those that are read besides [`ENV_PREFIX`].

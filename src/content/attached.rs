@@ -41,6 +41,12 @@ fn content<'f>(files: &'f Files, name: &str) -> Option<&'f String> {
     own.or_else(|| files.files.get(&format!("{SHARED}/{ATTACHMENTS}/{name}")))
 }
 
+/// Whether it lies there and was refused when the folder was read, which has been told.
+fn is_refused(files: &Files, name: &str) -> bool {
+    let own = files.refused.contains(&format!("{ATTACHMENTS}/{name}"));
+    own || files.refused.contains(&format!("{SHARED}/{ATTACHMENTS}/{name}"))
+}
+
 /// What is wrong with the attachments that the meta file names.
 #[must_use]
 pub fn wrong(meta: &Meta, files: &Files) -> Vec<String> {
@@ -51,6 +57,7 @@ pub fn wrong(meta: &Meta, files: &Files) -> Vec<String> {
     for one in &meta.attachments {
         let file = &one.file;
         match (content(files, file), kind(one)) {
+            (None, _) if is_refused(files, file) => {}
             (None, _) => wrong.push(format!("attachment `{file}`: there is no {ATTACHMENTS}/{file}")),
             (Some(_), None) => {
                 wrong.push(format!("attachment `{file}`: say its `content_type`; its ending is not known"))
@@ -148,6 +155,7 @@ pub fn missing(files: &Files) -> Vec<Fault> {
             let what = match name {
                 None => "the name of an inline image is written out: the files are looked at before there is any data"
                     .to_owned(),
+                Some(name) if is_refused(files, name) => continue,
                 Some(name) if content(files, name).is_none() => {
                     format!("shows `cid:{name}`, and there is no {ATTACHMENTS}/{name}")
                 }

@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use super::files::META;
 use super::inputs::{Inputs, Source};
-use super::preview::{sample_inputs, size_of, slot};
+use super::preview::{PreviewProblem, Trial, size_of, slot};
 use super::{Content, RenderProblem};
 use crate::ports::message::{EmailMessage, Rendered};
 
@@ -43,10 +43,13 @@ pub struct Changes {
     pub cut: bool,
 }
 
-/// Compares what `name`, or each template, makes of its sample: that of `to`, or its own where the
-/// old one cannot be rendered with it.
-#[must_use]
-pub fn diff(from: &Content, to: &Content, name: Option<&str>, locale: Option<&str>) -> Changes {
+/// Compares what `name`, or each template, makes of the trial's data. Without any it is the sample of `to`, or its own
+/// where the old one cannot be rendered with it.
+///
+/// # Errors
+/// Where the trial is none that a request could be.
+pub fn diff(from: &Content, to: &Content, name: Option<&str>, trial: &Trial) -> Result<Changes, PreviewProblem> {
+    trial.check()?;
     let mut changes = Changes::default();
     let names: BTreeSet<&str> =
         from.names().chain(to.names()).filter(|one| name.is_none_or(|name| *one == name)).collect();
@@ -62,11 +65,11 @@ pub fn diff(from: &Content, to: &Content, name: Option<&str>, locale: Option<&st
         match (from.meta(name), to.meta(name)) {
             (Some(_), None) => changes.add(whole("removed")),
             (None, Some(_)) => changes.add(whole("added")),
-            (Some(_), Some(_)) => both(&mut changes, (from, to), name, locale),
+            (Some(_), Some(_)) => both(&mut changes, (from, to), name, trial),
             (None, None) => {}
         }
     }
-    changes
+    Ok(changes)
 }
 
 impl Changes {
@@ -94,18 +97,18 @@ impl Changes {
     }
 }
 
-fn both(changes: &mut Changes, (from, to): (&Content, &Content), name: &str, locale: Option<&str>) {
+fn both(changes: &mut Changes, (from, to): (&Content, &Content), name: &str, trial: &Trial) {
     let (Some(old), Some(new)) = (from.by_name.get(name), to.by_name.get(name)) else { return };
     let meta = |one: &super::Template| one.files.files.get(META).cloned().unwrap_or_default();
     changes.part((name, None, None), META, (&meta(old), &meta(new)));
     let channels: BTreeSet<ChannelKind> = old.meta.channels.iter().chain(&new.meta.channels).copied().collect();
-    let locales: BTreeSet<&str> = match locale {
-        Some(locale) => BTreeSet::from([locale]),
+    let locales: BTreeSet<&str> = match &trial.locale {
+        Some(locale) => BTreeSet::from([locale.as_str()]),
         None => old.locales().into_iter().chain(new.locales()).collect(),
     };
     for locale in locales {
         for channel in &channels {
-            let (old, new) = (Made::new(from, name, locale), Made::new(to, name, locale));
+            let (old, new) = (Made::new(from, name, locale, trial), Made::new(to, name, locale, trial));
             let after = new.parts(*channel, None);
             let before = old.parts(*channel, new.inputs.as_ref());
             let names: Vec<&'static str> = after.iter().chain(&before).map(|(part, _)| *part).collect();
@@ -130,9 +133,9 @@ struct Made<'c> {
 type Parts = Vec<(&'static str, String)>;
 
 impl<'c> Made<'c> {
-    fn new(content: &'c Content, name: &str, locale: &str) -> Self {
+    fn new(content: &'c Content, name: &str, locale: &str, trial: &Trial) -> Self {
         let frozen = content.freeze(name, Some(locale)).ok();
-        let inputs = frozen.as_ref().and_then(|frozen| sample_inputs(content, frozen));
+        let inputs = frozen.as_ref().and_then(|frozen| trial.inputs(content, frozen));
         Self { content, frozen, inputs }
     }
 

@@ -1,6 +1,6 @@
 //! A template's files as they lie in its folder, and the version that names exactly these files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -62,12 +62,15 @@ pub struct Files {
     /// What the author should look at in them, by its place.
     #[serde(skip)]
     pub notes: Vec<(Place, String)>,
+    /// Files that lie in the folder and were refused when it was read: they are not missing.
+    #[serde(skip)]
+    pub refused: BTreeSet<String>,
 }
 
 impl Files {
     #[must_use]
     pub fn new(name: String, files: BTreeMap<String, String>) -> Self {
-        Self { name, files, made: BTreeMap::new(), apart: BTreeMap::new(), notes: Vec::new() }
+        Self { name, files, made: BTreeMap::new(), apart: BTreeMap::new(), notes: Vec::new(), refused: BTreeSet::new() }
     }
 
     /// The same files give the same version on every machine, as long as the same comes out of them.
@@ -222,7 +225,11 @@ fn assemble(mut found: BTreeMap<String, BTreeMap<String, String>>, mut problems:
         {
             problems.push(problem(&name, path, format!("stands beside {HTML}; a mail has one of the two")));
         }
-        all.push(Files::new(name, files));
+        let own = problems.iter().filter(|problem| problem.template == name).map(|problem| problem.file.clone());
+        let of_all = problems.iter().filter(|problem| problem.template == SHARED);
+        let of_all = of_all.map(|problem| format!("{SHARED}/{}", problem.file));
+        let refused = own.chain(of_all).collect();
+        all.push(Files { refused, ..Files::new(name, files) });
     }
     Found { all, problems }
 }

@@ -10,6 +10,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, filters};
 
+use super::given::{self, is_given};
 use super::json::Escaped;
 use super::problem::{RenderFault, RenderProblem};
 use super::value::{Kept, to_json};
@@ -77,10 +78,18 @@ pub fn environment() -> Environment<'static> {
     language.add_filter("float", |state: &State, value: Value, rest: Option<Value>, options: Kwargs| {
         filters::float(state, &plain(value), rest, options)
     });
-    language.add_filter("round", |value: Value, precision: Option<i32>, method: Option<&str>, options: Kwargs| {
-        filters::round(plain(value), precision, method, options)
+    language.add_filter(
+        "round",
+        |state: &State, value: Value, precision: Option<i32>, method: Option<&str>, options: Kwargs| {
+            is_given(state, &value)?;
+            filters::round(plain(value), precision, method, options)
+        },
+    );
+    language.add_filter("abs", |state: &State, value: Value| {
+        is_given(state, &value)?;
+        filters::abs(plain(value))
     });
-    language.add_filter("abs", |value: Value| filters::abs(plain(value)));
+    given::add(&mut language);
     super::regional::add(&mut language);
     language.add_filter("tojson", json);
     language.add_filter("link", link);
@@ -154,7 +163,8 @@ fn plain(value: Value) -> Value {
 }
 
 /// `{{ price|number * 2 }}`: to calculate or compare with a number that may have a fraction.
-fn number(value: Value) -> Result<Value, Error> {
+fn number(state: &State, value: Value) -> Result<Value, Error> {
+    is_given(state, &value)?;
     let number = plain(value);
     match f64::try_from(number.clone()) {
         Ok(float) if number.kind() == ValueKind::Number && !float.is_finite() => {
@@ -167,12 +177,14 @@ fn number(value: Value) -> Result<Value, Error> {
 
 /// Any value as JSON, whole.
 fn json(state: &State, value: &Value) -> Result<Value, Error> {
+    is_given(state, value)?;
     let text = to_json(value, LARGEST_JSON).map_err(ours)?.to_string();
     Ok(if *state.auto_escape() == JSON { Value::from_safe_string(text) } else { Value::from(text) })
 }
 
 /// Lets an address through that a person may follow, and nothing that a mail program would run.
-fn link(value: &Value) -> Result<Value, Error> {
+fn link(state: &State, value: &Value) -> Result<Value, Error> {
+    is_given(state, value)?;
     let text = value.as_str().ok_or_else(|| ours("`link` is for texts"))?;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let known = matches!(scheme.as_deref(), Some("https" | "http" | "mailto" | "tel"));
@@ -222,9 +234,12 @@ impl io::Write for Bounded {
 /// The engine's error in our words. Of the engine's own only the template's text is taken: its
 /// details may repeat values.
 fn problem(template: &str, file: &str, failed: &Error) -> RenderProblem {
-    // An error in an included file is the source of the including one's.
+    // An error in an included file is the source of the including one's. One without a line is a filter's word for its
+    // own, which stands where that does.
     let mut deepest = failed;
-    while let Some(inner) = std::error::Error::source(deepest).and_then(|source| source.downcast_ref::<Error>()) {
+    while let Some(inner) = std::error::Error::source(deepest).and_then(|source| source.downcast_ref::<Error>())
+        && inner.line().is_some()
+    {
         deepest = inner;
     }
     let name = deepest.name().unwrap_or(file);
@@ -235,11 +250,9 @@ fn problem(template: &str, file: &str, failed: &Error) -> RenderProblem {
         ErrorKind::UndefinedError => {
             let named =
                 deepest.detail().and_then(|detail| detail.strip_prefix('`')).and_then(|rest| rest.split('`').next());
-            let missing = named.filter(|name| !name.contains("(...)")).unwrap_or(expression);
-            let mut built = RenderProblem::new(RenderFault::MissingVariable, format!("`{missing}` is not in the data"));
-            built.pointer = pointer(missing);
-            built
+            missing(named.filter(|name| !name.contains("(...)")).unwrap_or(expression))
         }
+        _ if undefined_within(deepest).is_some() => missing(undefined_within(deepest).unwrap_or_default()),
         ErrorKind::OutOfFuel => {
             RenderProblem::new(RenderFault::TooLarge, "the template does too much work for one message")
         }
@@ -259,6 +272,21 @@ fn problem(template: &str, file: &str, failed: &Error) -> RenderProblem {
     built.file = path;
     built.line = deepest.line().unwrap_or(0);
     built
+}
+
+fn missing(name: &str) -> RenderProblem {
+    let mut built = RenderProblem::new(RenderFault::MissingVariable, format!("`{name}` is not in the data"));
+    built.pointer = pointer(name);
+    built
+}
+
+/// What is missing, where an operation failed for it: the engine ends its words with the name. They may repeat a value
+/// before it, so that only what stands in the template is taken for a name.
+fn undefined_within(failed: &Error) -> Option<&str> {
+    let (before, _) = failed.detail()?.rsplit_once("` is undefined")?;
+    let (_, name) = before.rsplit_once('`')?;
+    let stands = failed.template_source().is_some_and(|source| source.contains(name));
+    (stands && !name.is_empty()).then_some(name)
 }
 
 /// The template's text that failed; for a filter the whole of its tag, so that what it was put to

@@ -11,6 +11,7 @@ use super::locales::{Fallback, circle};
 use super::problem::TemplateProblem;
 use crate::ports::locale::is_locale;
 use crate::ports::mail;
+use crate::ports::near::near_match;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
@@ -116,7 +117,11 @@ impl Written<'_> {
     fn refuse_unknown(&mut self) {
         let strangers: Vec<String> = self.table.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect();
         for key in strangers {
-            self.problem(&key, format!("`{key}` is no key; there are {}", KEYS.join(", ")));
+            let meant = match near_match(&key, KEYS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", KEYS.join(", ")),
+            };
+            self.problem(&key, format!("`{key}` is no key; {meant}"));
         }
     }
 
@@ -155,7 +160,14 @@ impl Written<'_> {
             match (name.as_str(), name.parse()) {
                 ("push", _) => channels.extend([ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
                 (_, Ok(channel)) => channels.push(channel),
-                (_, Err(_)) => self.problem("channels", format!("`{name}` is no channel")),
+                (_, Err(_)) => {
+                    let known: Vec<&str> =
+                        ["push"].into_iter().chain(ChannelKind::ALL.iter().map(|one| one.name())).collect();
+                    let near = near_match(name, known.iter().copied());
+                    let meant = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+                    let message = format!("`{name}` is no channel{meant}; there are {}", known.join(", "));
+                    self.problem("channels", message);
+                }
             }
         }
         if names.is_empty() {

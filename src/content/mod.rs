@@ -8,6 +8,7 @@ mod attached;
 mod built_in;
 pub mod diff;
 pub mod files;
+mod given;
 mod grammar;
 pub mod inputs;
 pub mod json;

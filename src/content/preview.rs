@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
+use belfry_domain::quiet::Zone;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use super::files::{HTML, PUSH, SMS, SUBJECT, TEXT};
 use super::inputs::{Device, Inputs, Links, Source, To};
 use super::text::sms_segments;
 use super::{Content, LARGEST_PUSH, RenderFault, RenderProblem};
+use crate::ports::locale::{NO_TAG, is_tag};
 use crate::ports::message::{Address, Attachment, EmailMessage, Mailbox, Rendered};
 
 /// What a preview shows.
@@ -26,30 +29,65 @@ pub struct Preview {
     pub problems: Vec<RenderProblem>,
 }
 
+/// For whom it is tried out, and with what.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    /// Absent: the template's own language; of a comparison, each that there is.
+    pub locale: Option<String>,
+    /// Absent: not known, so that times are told in UTC.
+    pub time_zone: Option<String>,
+    /// A JSON object; absent: the sample.
+    pub filling: Option<Box<RawValue>>,
+}
+
+impl Trial {
+    /// # Errors
+    /// Where a request would be refused for the same.
+    pub(super) fn check(&self) -> Result<(), PreviewProblem> {
+        let unfit = |what: &str| Err(PreviewProblem::Unfit(what.to_owned()));
+        if self.locale.as_deref().is_some_and(|tag| !is_tag(tag)) {
+            return unfit(&format!("the locale {NO_TAG}"));
+        }
+        if self.time_zone.as_deref().is_some_and(|zone| zone.parse::<Zone>().is_err()) {
+            return unfit("the time zone must be an IANA time zone such as Europe/Stockholm");
+        }
+        if self.filling.as_ref().is_some_and(|data| !data.get().trim_start().starts_with('{')) {
+            return unfit("the data has to be an object");
+        }
+        Ok(())
+    }
+
+    /// Inputs with a template and this data, to somebody who can be reached everywhere.
+    pub(super) fn inputs(&self, content: &Content, template: &TemplateRef) -> Option<Inputs> {
+        let sample = || RawValue::from_string(content.sample(&template.name, Some(&template.locale))?.to_owned()).ok();
+        let data = self.filling.clone().or_else(sample)?;
+        Some(Inputs { time_zone: self.time_zone.clone(), ..inputs(content, template, data) })
+    }
+}
+
 #[derive(Debug, Error)]
 pub enum PreviewProblem {
     #[error("there is no template `{0}`")]
     NoTemplate(String),
     #[error("the template has no sample.json")]
     NoSample,
+    #[error("{0}")]
+    Unfit(String),
     #[error("{path} cannot be written: {source}")]
     NotWritten { path: PathBuf, source: io::Error },
 }
 
-/// Renders the sample of `name` on each of its channels. With `out`, each part becomes a file
-/// there, which is made if need be: `subject.txt`, `text.txt`, `html.html`, `sms.txt`, `push.json`.
+/// Renders `name` on each of its channels. With `out`, each part becomes a file there, which is made if need be
+/// (`subject.txt`, `text.txt`, `html.html`, `sms.txt`, `push.json`); of these, what there is no part for goes.
 ///
 /// # Errors
 /// Where there is nothing to render, or no place to write to. What cannot be rendered is no error
 /// but part of the preview.
-pub fn preview(
-    content: &Content,
-    name: &str,
-    locale: Option<&str>,
-    out: Option<&Path>,
-) -> Result<Preview, PreviewProblem> {
-    let template = content.freeze(name, locale).map_err(|_| PreviewProblem::NoTemplate(name.to_owned()))?;
-    let inputs = sample_inputs(content, &template).ok_or(PreviewProblem::NoSample)?;
+pub fn preview(content: &Content, name: &str, trial: &Trial, out: Option<&Path>) -> Result<Preview, PreviewProblem> {
+    trial.check()?;
+    let template =
+        content.freeze(name, trial.locale.as_deref()).map_err(|_| PreviewProblem::NoTemplate(name.to_owned()))?;
+    let inputs = trial.inputs(content, &template).ok_or(PreviewProblem::NoSample)?;
     let meta = content.meta(name).ok_or(PreviewProblem::NoSample)?;
     let mut built = Preview { template, screen: String::new(), files: Vec::new(), problems: Vec::new() };
     let TemplateRef { version, locale, .. } = &built.template;
@@ -71,14 +109,34 @@ pub fn preview(
         };
         built.show(&heading, parts, out)?;
     }
+    if let Some(out) = out {
+        built.tidied(out)?;
+    }
     Ok(built)
 }
 
+/// The files that a preview may write.
+const WRITTEN: [&str; 5] = [SUBJECT, TEXT, HTML, SMS, PUSH];
+
 impl Preview {
+    /// Takes away what an earlier preview wrote and this one has no part for: it would be taken for this one's.
+    fn tidied(&self, out: &Path) -> Result<(), PreviewProblem> {
+        let stale = WRITTEN.map(|file| out.join(file)).into_iter().filter(|path| !self.files.contains(path));
+        for path in stale {
+            match fs::remove_file(&path) {
+                Err(source) if !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    return Err(PreviewProblem::NotWritten { path, source });
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     fn show(&mut self, heading: &str, parts: Parts, out: Option<&Path>) -> Result<(), PreviewProblem> {
         self.screen += &format!("\n== {heading}\n\n");
         for (file, text) in parts {
-            if file == Some("html.html") {
+            if file == Some(HTML) {
                 self.screen += &format!("\nHTML: {} KiB\n", text.len().div_ceil(1024));
             } else {
                 self.screen.push_str(&text);
@@ -106,11 +164,11 @@ fn shown(message: Rendered) -> (String, Parts) {
             let count = text.chars().count();
             (
                 format!("SMS, {count} characters, {parts} {}", if parts == 1 { "part" } else { "parts" }),
-                vec![(Some("sms.txt"), text + "\n")],
+                vec![(Some(SMS), text + "\n")],
             )
         }
         Rendered::Push { payload, .. } => {
-            (format!("Push, {} of {LARGEST_PUSH} bytes", payload.len()), vec![(Some("push.json"), payload + "\n")])
+            (format!("Push, {} of {LARGEST_PUSH} bytes", payload.len()), vec![(Some(PUSH), payload + "\n")])
         }
         Rendered::Inbox { payload } => ("Inbox".to_owned(), vec![(None, payload + "\n")]),
         Rendered::Webhook { body } => ("Webhook".to_owned(), vec![(None, body + "\n")]),
@@ -119,11 +177,11 @@ fn shown(message: Rendered) -> (String, Parts) {
 }
 
 fn mail_parts(mail: EmailMessage) -> Parts {
-    let mut parts = vec![(None, "Subject: ".to_owned()), (Some("subject.txt"), mail.subject + "\n")];
+    let mut parts = vec![(None, "Subject: ".to_owned()), (Some(SUBJECT), mail.subject + "\n")];
     parts.extend(mail.headers.into_iter().map(|(name, value)| (None, format!("{name}: {value}\n"))));
     parts.push((None, "\n".to_owned()));
-    parts.push((Some("text.txt"), mail.text));
-    parts.extend(mail.html.map(|html| (Some("html.html"), html)));
+    parts.push((Some(TEXT), mail.text));
+    parts.extend(mail.html.map(|html| (Some(HTML), html)));
     parts.extend(mail.attachments.iter().map(|one| {
         let how = if one.cid.is_some() { "Image in the HTML" } else { "Attachment" };
         (None, format!("{how}: {} ({}, {})\n", one.filename, one.content_type, size_of(one)))
@@ -141,12 +199,11 @@ pub(super) fn decoded_len(one: &Attachment) -> usize {
     one.base64.len() / 4 * 3 - one.base64.bytes().rev().take_while(|byte| *byte == b'=').count()
 }
 
-/// Inputs with a template's sample, to somebody who can be reached everywhere.
-pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option<Inputs> {
-    let sample = content.sample(&template.name, Some(&template.locale))?;
+/// Inputs to somebody who can be reached everywhere.
+fn inputs(content: &Content, template: &TemplateRef, data: Box<RawValue>) -> Inputs {
     let device = |kind| Device { kind, token: Address("sample".to_owned()), app: None, environment: None, id: None };
     let address = |text: &str| Some(Address(text.to_owned()));
-    Some(Inputs {
+    Inputs {
         to: To {
             recipient: Some("sample".to_owned()),
             email: Some(Mailbox { name: None, email: Address("sample@example.com".to_owned()) }),
@@ -156,7 +213,7 @@ pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option
             chat: address("sample"),
             ..To::default()
         },
-        source: Source::template(template.clone(), RawValue::from_string(sample.to_owned()).ok()?),
+        source: Source::template(template.clone(), data),
         locale: Some(template.locale.clone()),
         time_zone: None,
         links: Some(Links {
@@ -164,10 +221,10 @@ pub(super) fn sample_inputs(content: &Content, template: &TemplateRef) -> Option
             unsubscribe: content.speaks_of_links(&template.version),
             tokens: [("to".to_owned(), "sample".to_owned())].into(),
         }),
-    })
+    }
 }
 
-/// The slot of [`sample_inputs`] on a channel.
+/// The slot of [`inputs`] on a channel.
 pub(super) const fn slot(channel: ChannelKind) -> &'static str {
     match channel {
         ChannelKind::Email => "to",

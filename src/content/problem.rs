@@ -26,7 +26,8 @@ impl fmt::Display for TemplateProblem {
         if self.line > 0 {
             write!(out, ":{}", self.line)?;
         }
-        write!(out, ": {}", self.message)
+        let place = if self.template.is_empty() && self.file.is_empty() { "" } else { ": " };
+        write!(out, "{place}{}", self.message)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::Environment;
 
 use super::files::{Files, HTML, META, MJML, SAMPLE, TEXT};
+use super::grammar::Age;
 use super::json::Json;
 use super::locales::chain;
 use super::meta::{Attached, Meta};
@@ -51,7 +52,7 @@ impl Template {
             message,
         };
         let mut problems: Vec<TemplateProblem> = faults.into_iter().map(found).collect();
-        match Self::compile(files) {
+        match Self::compiled(files, Age::New) {
             Ok(template) if problems.is_empty() => Ok(template),
             Ok(_) => Err(problems),
             Err(more) => {
@@ -61,10 +62,16 @@ impl Template {
         }
     }
 
+    /// Files that were kept.
+    ///
     /// # Errors
-    /// Everything that is wrong with its files, with file and line. What was not made of a file of
-    /// MJML is left out.
+    /// Everything for which no message can be made of them.
     pub fn compile(files: Files) -> Result<Self, Vec<TemplateProblem>> {
+        Self::compiled(files, Age::Kept)
+    }
+
+    /// What was not made of a file of MJML is left out.
+    fn compiled(files: Files, age: Age) -> Result<Self, Vec<TemplateProblem>> {
         let problem = |file: &str, line: usize, message: String| TemplateProblem {
             template: files.name.clone(),
             file: file.to_owned(),
@@ -79,6 +86,7 @@ impl Template {
                 problems.extend(found);
                 None
             }
+            None if files.refused.contains(META) => None,
             None => {
                 problems.push(problem(META, 0, "is missing".to_owned()));
                 None
@@ -100,7 +108,7 @@ impl Template {
         problems
             .extend(attached::missing(&files).into_iter().map(|(place, what)| problem(&place.file, place.line, what)));
         let mut compiled = language::environment();
-        for (text, fault) in compile(&mut compiled, &texts) {
+        for (text, fault) in compile(&mut compiled, &texts, age) {
             match &text.of_meta {
                 Some(name) => problems.push(problem(META, 0, format!("{name}: {}", fault.message))),
                 None => {
@@ -241,7 +249,11 @@ impl<'f> Text<'f> {
 }
 
 /// Compiles all of them, or says what is wrong with each.
-fn compile<'t, 'f>(into: &mut Environment<'static>, texts: &'t [Text<'f>]) -> Vec<(&'t Text<'f>, grammar::Fault)> {
+fn compile<'t, 'f>(
+    into: &mut Environment<'static>,
+    texts: &'t [Text<'f>],
+    age: Age,
+) -> Vec<(&'t Text<'f>, grammar::Fault)> {
     let mut faults = Vec::new();
     let mut names = grammar::Names::default();
     let mut fit = Vec::new();
@@ -259,7 +271,7 @@ fn compile<'t, 'f>(into: &mut Environment<'static>, texts: &'t [Text<'f>]) -> Ve
             let message = failed.detail().unwrap_or("cannot be compiled").to_owned();
             faults.push((text, grammar::Fault { line: failed.line().unwrap_or(0), message }));
         } else {
-            faults.extend(grammar::faults(text.text, &names).into_iter().map(|fault| (text, fault)));
+            faults.extend(grammar::faults(text.text, &names, age).into_iter().map(|fault| (text, fault)));
         }
     }
     faults

@@ -1,4 +1,4 @@
-//! Reading a body: JSON only, bounded after decompression, within a deadline.
+//! Reading a body: JSON, but for what people post from pages; bounded after decompression, within a deadline.
 
 use std::sync::Arc;
 
@@ -63,14 +63,12 @@ impl Api {
         Ok(Some(read))
     }
 
-    /// The fields of an HTML form, in their order. A body that is none (one click may be sent as `multipart/form-data`,
-    /// RFC 8058, section 3.1) has no fields that anybody asks for.
+    /// Reads a body of any kind, of at most `most` bytes.
     ///
     /// # Errors
     /// 400, 408 or 413.
-    pub async fn form(&self, request: Request, most: usize) -> Result<Vec<(String, String)>, Problem> {
-        let read = self.body(request.into_body(), most).await?;
-        Ok(form_urlencoded::parse(&read.bytes).into_owned().collect())
+    pub async fn any_body(&self, request: Request, most: usize) -> Result<ReadBody, Problem> {
+        self.body(request.into_body(), most).await
     }
 
     async fn body(&self, body: Body, most: usize) -> Result<ReadBody, Problem> {

@@ -21,7 +21,7 @@ pub mod observe;
 pub mod openapi;
 pub mod ops;
 pub mod outbox;
-mod pages;
+pub mod pages;
 pub mod pauses;
 pub mod preferences;
 pub mod problem;
@@ -66,9 +66,7 @@ pub fn router(deps: Deps) -> Router {
         .route("/openapi.json", get(openapi))
         .route("/docs", get(admin_page::docs))
         .route("/docs/problems", get(admin_page::problems))
-        .route("/admin", get(admin_page::admin))
-        .route("/u/{token}", get(pages::look).post(pages::act))
-        .route("/u/{token}/preferences", get(pages::choose).post(pages::chosen));
+        .route("/admin", get(admin_page::admin));
     answered(routes, deps)
 }
 
@@ -129,6 +127,8 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(restored::cancel))
         .routes(routes!(outbox::look, outbox::clear))
         .routes(routes!(outbox::misbehaviour, outbox::misbehave))
+        .routes(routes!(pages::look, pages::act))
+        .routes(routes!(pages::choose, pages::chosen))
         .routes(routes!(ops::livez))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Header, OpenApi, Ref, RefOr, Response, ResponseBuilder};
@@ -35,6 +36,7 @@ use super::schema::NewNotification;
         (name = "suppressions", description = "Addresses that nothing, or nothing of a category, may go to"),
         (name = "pauses", description = "What waits until it is resumed, and how much"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
+        (name = "pages", description = "What recipients open from links in their mail: HTML, and no API key"),
         (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
         (name = "outbox", description = "What would have been sent: for development and for callers' own tests"),
         (name = "operations", description = "Health, metrics and this document")
@@ -71,25 +73,81 @@ const CLOSED: &[&str] = &[
     "NewKey",
     "NewNotification",
     "NewPause",
+    "NewPreferencesLink",
     "NewSuppression",
+    "Preferences",
     "Profile",
     "Push",
+    "PushAction",
     "Recipient",
     "ReleaseHeld",
     "Resolve",
     "Search",
+    "Seen",
     "SuppressionQuery",
+    "Switches",
 ];
 
 /// Completes what was collected.
 pub fn close(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        all.into_iter().flatten().for_each(counted);
+    }
     let Some(components) = &mut document.components else { return };
+    for (name, about) in RATE {
+        components.headers.insert(name.to_owned(), RefOr::T(text_header(about)));
+    }
     for name in CLOSED {
-        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(*name) {
+        let Some(RefOr::T(schema)) = components.schemas.get_mut(*name) else { continue };
+        flatten(schema);
+        if let Schema::Object(object) = schema {
             object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }
     }
 }
+
+/// One object of those that a flattened member made of it: of several none could say that there is no more.
+fn flatten(schema: &mut Schema) {
+    let Schema::AllOf(all) = schema else { return };
+    let mut whole = ObjectBuilder::new().schema_type(Type::Object).description(all.description.take()).build();
+    for item in &all.items {
+        if let RefOr::T(Schema::Object(part)) = item {
+            whole.properties.extend(part.properties.clone());
+            whole.required.extend(part.required.clone());
+        }
+    }
+    *schema = Schema::Object(whole);
+}
+
+/// The headers of what is counted, on calls that may be refused for too many. What is refused before its key is looked
+/// at has none.
+fn counted(operation: &mut Operation) {
+    let limited = Code::RateLimited.status().as_u16().to_string();
+    if !operation.responses.responses.contains_key(&limited) {
+        return;
+    }
+    let before_the_key = [Code::Unauthenticated, Code::MethodNotAllowed, Code::NotAcceptable];
+    let uncounted = before_the_key.map(|code| code.status().as_u16().to_string());
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        if uncounted.contains(status) {
+            continue;
+        }
+        for (name, _) in RATE {
+            response.headers.insert(name.to_owned(), RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))));
+        }
+    }
+}
+
+/// draft-ietf-httpapi-ratelimit-headers.
+const RATE: [(&str, &str); 2] = [
+    (
+        "RateLimit",
+        "What the key may still call on this node. Where calls are limited and this one was counted, or is one too many.",
+    ),
+    ("RateLimit-Policy", "The limit of the key. Where there is `RateLimit`."),
+];
 
 /// A batch item: a notification with a key of its own.
 pub struct BatchItem;
@@ -229,6 +287,11 @@ problem_set!(
             Code::NotInThisState
         ],
         BODY
+);
+
+problem_set!(
+    /// Of recipients' pages, beside the pages themselves.
+    PageProblems = [Code::MethodNotAllowed, Code::UnsupportedEncoding, Code::Internal]
 );
 
 /// One response per status, which names the codes that come with it.

@@ -85,6 +85,20 @@ pub const fn body(most: usize) -> Limits {
     Limits { most, lines: true }
 }
 
+/// Members of a notification that are looked for elsewhere, and where they are.
+const MISPLACED: &[(&str, &str)] = &[
+    ("/to/cc", "/content/cc"),
+    ("/to/bcc", "/content/bcc"),
+    ("/cc", "/content/cc"),
+    ("/bcc", "/content/bcc"),
+    ("/to/data", "/data"),
+    ("/to/template", "/template"),
+    ("/content/data", "/data"),
+    ("/content/template", "/template"),
+    ("/content/locale", "/to/locale"),
+    ("/content/time_zone", "/to/time_zone"),
+];
+
 /// An object whose members are read one by one.
 pub struct Object<'n, 'a> {
     pub pointer: String,
@@ -97,7 +111,13 @@ impl<'n, 'a> Object<'n, 'a> {
         let object = Self::any(node, pointer, problems)?;
         for (name, _) in object.members {
             if !known.contains(&name.as_ref()) {
-                problems.add(child(pointer, name), format!("unknown field; known are {}", known.join(", ")));
+                let pointer = child(pointer, name);
+                let belongs = MISPLACED.iter().find(|(wrong, _)| *wrong == pointer).map(|(_, right)| *right);
+                let detail = match belongs {
+                    Some(right) => format!("unknown field; it belongs at {right}"),
+                    None => format!("unknown field; known are {}", known.join(", ")),
+                };
+                problems.add(pointer, detail);
             }
         }
         Some(object)

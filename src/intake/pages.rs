@@ -6,7 +6,7 @@ use std::sync::Arc;
 use belfry_domain::ChannelKind;
 use belfry_domain::preferences::Preferences;
 use belfry_domain::subject::Subject;
-use belfry_domain::suppression::{self, Suppression, SuppressionKind};
+use belfry_domain::suppression::{Suppression, SuppressionKind};
 
 use super::accept::PolicyNow;
 use super::preferences::PreferenceDesk;
@@ -66,8 +66,51 @@ pub enum Standing {
     On,
     /// They said so, and can say otherwise.
     Off,
-    /// Nothing is sent to the address whatever they say: it bounced, they complained, or somebody blocked it.
-    Blocked,
+    /// It cannot be turned off, also where a mail of before it was so has a link.
+    Always,
+    /// It does not come whatever they say: the address bounced, they complained, or somebody blocked it.
+    Blocked(Reach),
+}
+
+/// How much does not come to an address, whatever anybody chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// This category alone.
+    Category,
+    /// All but what cannot be turned off.
+    Optional,
+    Everything,
+}
+
+impl Reach {
+    /// Of an entry that is not the recipient's own word to us.
+    fn of(entry: &Suppression) -> Self {
+        match (&entry.category, entry.kind.blocks_required()) {
+            (Some(_), _) => Self::Category,
+            (None, false) => Self::Optional,
+            (None, true) => Self::Everything,
+        }
+    }
+}
+
+/// What there is to choose for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// Of the link's address, where more than a category does not come to it.
+    pub blocked: Option<Reach>,
+    pub list: Vec<Choice>,
+}
+
+impl Choices {
+    /// Whether all that was chosen stands as it was chosen, where it could be.
+    #[must_use]
+    pub fn stand_as(&self, chosen: &[(String, Means, bool)]) -> bool {
+        chosen.iter().all(|(category, means, on)| {
+            let of = self.list.iter().find(|choice| choice.category == *category && !choice.required);
+            let standing = of.and_then(|choice| choice.by.get(means));
+            standing.is_none_or(|standing| (*standing == Standing::On) == *on)
+        })
+    }
 }
 
 /// A category with what can be chosen about it.
@@ -103,10 +146,10 @@ impl PageDesk {
     ///
     /// # Errors
     /// [`StoreError`]; so for every verb here: the same call again finishes it.
-    pub async fn choices(&self, link: &Link) -> Result<Vec<Choice>, StoreError> {
+    pub async fn choices(&self, link: &Link) -> Result<Choices, StoreError> {
         let wanted = self.wanted(link).await?;
         let said = self.said(link).await?;
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut list: Vec<Choice> = Vec::new();
         for one in self.preferences.effective(&wanted) {
             let mut by = BTreeMap::new();
             for (channel, on) in &one.channels {
@@ -124,11 +167,14 @@ impl PageDesk {
                 }
             }
             if !by.is_empty() {
-                choices.push(Choice { category: one.category, required: one.required, by });
+                list.push(Choice { category: one.category, required: one.required, by });
             }
         }
-        choices.sort_by_key(|choice| choice.required);
-        Ok(choices)
+        list.sort_by_key(|choice| choice.required);
+        let others = said
+            .iter()
+            .filter(|one| one.category.is_none() && one.sender.is_none() && one.kind != SuppressionKind::Unsubscribe);
+        Ok(Choices { blocked: others.map(Reach::of).max(), list })
     }
 
     /// How the category of the link's own message stands on the link's own channel.
@@ -140,7 +186,8 @@ impl PageDesk {
         let required = self.is_required(category);
         let (wanted, said) = (self.wanted(link).await?, self.said(link).await?);
         let on = required || self.on(&wanted, category, address.channel);
-        Ok(self.stands((category, required), address.channel, &said, on))
+        let standing = self.stands((category, required), address.channel, &said, on);
+        Ok(if required && standing == Standing::On { Standing::Always } else { standing })
     }
 
     /// By the rules that are asked before a call.
@@ -151,11 +198,12 @@ impl PageDesk {
         said: &[Suppression],
         on: bool,
     ) -> Standing {
-        let subject = Subject { required, ..Subject::of_any(class, channel, "") };
-        match suppression::blocking(said, &subject, self.clock.now()) {
-            Some(SuppressionKind::Unsubscribe) => Standing::Off,
-            Some(_) => Standing::Blocked,
-            None if on => Standing::On,
+        let (subject, now) = (Subject { required, ..Subject::of_any(class, channel, "") }, self.clock.now());
+        let blocking = said.iter().filter(|one| one.blocks(&subject, now));
+        let others = blocking.clone().filter(|one| one.kind != SuppressionKind::Unsubscribe);
+        match others.map(Reach::of).max() {
+            Some(reach) => Standing::Blocked(reach),
+            None if on && blocking.count() == 0 => Standing::On,
             None => Standing::Off,
         }
     }
@@ -166,6 +214,10 @@ impl PageDesk {
     /// As [`Self::choices`].
     pub async fn unsubscribe(&self, link: &Link) -> Result<(), StoreError> {
         let (Some(address), Some(category)) = (&link.address, &link.category) else { return Ok(()) };
+        if self.is_required(category) {
+            // It would be kept for nothing.
+            return Ok(());
+        }
         self.suppress(link, address, category).await?;
         self.facts.record(&Fact::Unsubscribed { class: category.clone(), again: false });
         Ok(())
@@ -181,7 +233,7 @@ impl PageDesk {
         let mut chosen = vec![(category.clone(), means, true)];
         if self.said(link).await?.iter().any(of_everything) {
             // That goes as a whole: what else it held back is said one by one.
-            let others = self.choices(link).await?.into_iter().filter(|other| other.category != *category);
+            let others = self.choices(link).await?.list.into_iter().filter(|other| other.category != *category);
             chosen.extend(others.map(|other| (other.category, means, false)));
         }
         self.choose(link, &chosen).await?;
@@ -207,7 +259,7 @@ impl PageDesk {
         let choices = self.choices(link).await?;
         // What a page shows is not all that is kept: whoever saves it unchanged has turned nothing on or off.
         chosen.retain(|(category, means, on)| {
-            let shown = choices.iter().find(|choice| choice.category == *category);
+            let shown = choices.list.iter().find(|choice| choice.category == *category);
             let stands = shown.and_then(|choice| choice.by.get(means));
             // What an unsubscribe from everything holds back stands by itself only once that is said.
             let stands_by_itself = !(everything && own == Some(*means));

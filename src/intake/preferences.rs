@@ -15,7 +15,7 @@ use super::registrar::Put;
 use crate::ports::StoreError;
 use crate::ports::clock::Clock;
 use crate::ports::deliveries::Owner;
-use crate::ports::locale::is_locale;
+use crate::ports::locale::{NO_TAG, is_tag};
 use crate::ports::policy::Policy;
 use crate::ports::preferences::{Person, PreferenceBook, Wishes};
 
@@ -132,8 +132,8 @@ pub fn read_link(node: &Node<'_>, now: UnixMs) -> Result<(Option<String>, Option
     let mut problems = Problems::default();
     let Some(object) = Object::open(node, "", LINK_MEMBERS, &mut problems) else { return Err(problems.all()) };
     let locale = object.text("locale", line(35), &mut problems);
-    if locale.as_deref().is_some_and(|tag| !is_locale(tag)) {
-        problems.add("/locale", "must be a language tag such as en or pt-BR");
+    if locale.as_deref().is_some_and(|tag| !is_tag(tag)) {
+        problems.add("/locale", NO_TAG);
     }
     let until = object.instant("until", &mut problems);
     if until.is_some_and(|until| until <= now || until > now.plus(LONGEST_LINK)) {

@@ -10,6 +10,7 @@ use super::canonical::canonical;
 use super::fields::{Object, Problems, line};
 use super::json::{Node, Value};
 use crate::content::inputs::{Device, To};
+use crate::ports::locale::{NO_TAG, is_tag};
 use crate::ports::message::{Address, Mailbox};
 use crate::ports::recipients::Profile;
 
@@ -190,13 +191,10 @@ fn subscription(node: &Node<'_>, kind: Option<ChannelKind>, pointer: &str, probl
 
 fn locale(object: &Object<'_, '_>, problems: &mut Problems) -> Option<String> {
     let locale = object.text("locale", line(35), problems)?;
-    if locale
-        .split(['-', '_'])
-        .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()))
-    {
+    if is_tag(&locale) {
         return Some(locale);
     }
-    problems.add(object.at("locale"), "must be a language tag such as en or pt-BR");
+    problems.add(object.at("locale"), NO_TAG);
     None
 }
 

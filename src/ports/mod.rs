@@ -1,7 +1,7 @@
 //! The traits between the rooms: one per concern, each with a contract suite under
 //! `tests/it/contract`. [`mail`] has the rules that
-//! two of them share, [`reminders`] how often rooms tell of what goes on. Knows the domain and nothing else
-//! of Belfry.
+//! two of them share, [`reminders`] how often rooms tell of what goes on, [`near`] what a mistyped name was meant to
+//! be. Knows the domain and nothing else of Belfry.
 
 pub mod admin;
 pub mod attachments;
@@ -17,6 +17,7 @@ pub mod locale;
 pub mod mail;
 pub mod message;
 pub mod moment;
+pub mod near;
 pub mod outbox;
 pub mod paces;
 pub mod pauses;

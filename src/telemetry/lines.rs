@@ -84,11 +84,18 @@ pub(super) fn write(fact: &Fact) {
             info!(target: SERVER, fact = "stopped", took_ms = millis(*took), broken_off, "stopped");
         }
         Fact::Reloaded => info!(target: CONFIG, fact = "reloaded", "the configuration was reloaded"),
-        Fact::ReloadRefused { problem } => {
-            error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
-        }
+        Fact::ConfigNoted { key, what } => config_noted(key, what),
+        Fact::ReloadRefused { problem } => reload_refused(problem),
         Fact::HttpAnswered { route, method, status, took } => answered(route, method, *status, *took),
     }
+}
+
+fn config_noted(key: &str, what: &str) {
+    warn!(target: CONFIG, fact = "config_noted", key, what, "the configuration is probably not what is meant");
+}
+
+fn reload_refused(problem: &str) {
+    error!(target: CONFIG, fact = "reload_refused", problem, "the old configuration stays in force");
 }
 
 fn draining(calls: usize, grace: Duration) {

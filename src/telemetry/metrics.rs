@@ -229,13 +229,13 @@ impl Metrics {
             | Fact::Pause { .. } => {}
             Fact::PausesStand { count } => self.pauses_stand(*count),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
-            Fact::Purged { contents, records, tombstones } => {
-                for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
-                    all.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(*count));
-                }
-            }
-            // A page that answers says as much.
-            Fact::Started(_) | Fact::EndAsked { .. } | Fact::Draining { .. } | Fact::Stopped { .. } => {}
+            Fact::Purged { contents, records, tombstones } => self.purged(*contents, *records, *tombstones),
+            // A page that answers says as much, and `doctor` what is noted.
+            Fact::Started(_)
+            | Fact::EndAsked { .. }
+            | Fact::Draining { .. }
+            | Fact::Stopped { .. }
+            | Fact::ConfigNoted { .. } => {}
             Fact::Reloaded => self.reload("done"),
             Fact::ReloadRefused { problem: _ } => self.reload("refused"),
             Fact::HttpAnswered { route, method: verb, status: code, took } => {
@@ -258,6 +258,12 @@ impl Metrics {
         let labels = [("provider", self.provider(provider)), ("service", service.into())];
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.families.service_circuits.get_or_create(&labels).set(count);
+    }
+
+    fn purged(&self, contents: u32, records: u32, tombstones: u32) {
+        for (age, count) in [("content", contents), ("record", records), ("tombstone", tombstones)] {
+            self.families.purged.get_or_create(&[("age", age.into())]).inc_by(u64::from(count));
+        }
     }
 
     fn provider_news(&self, provider: &str, news: ProviderNews) {

@@ -62,6 +62,10 @@ pub async fn run(shell: &Shell) -> anyhow::Result<Exit> {
         let what = format!("not read: {}; keys are overridden by BELFRY__SECTION__KEY", config.unread.join(", "));
         checks.push(Check::new("environment", Verdict::Note, what));
     }
+    checks.extend(config.notes().iter().map(|note| {
+        let verdict = if note.matters { Verdict::Finding } else { Verdict::Note };
+        Check::new(&note.key, verdict, format!("{} {}", note.key, note.what))
+    }));
     // The store's own lock says whether a server runs on it; who answers at the address may be another.
     match open_store(&config).await {
         opened if config.store.kind == StoreKind::Redis => {

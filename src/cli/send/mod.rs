@@ -1,7 +1,7 @@
 //! `send`: one notification over the API. The key is told wherever a repeat makes sense, so that the
 //! same command can be given again without a second effect.
 
-mod request;
+pub(super) mod request;
 
 use std::time::Duration;
 
@@ -53,6 +53,9 @@ pub struct SendArgs {
     /// Language tag of the recipient, such as de-AT
     #[arg(long)]
     locale: Option<String>,
+    /// Time zone of the recipient, such as Europe/Stockholm
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
     /// Name of the template to make the message from
     #[arg(long, value_name = "NAME")]
     template: Option<String>,

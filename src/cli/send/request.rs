@@ -23,6 +23,7 @@ pub fn flag_of(args: &SendArgs, pointer: &str) -> Option<String> {
         ("/to/devices/0/kind", "--device", device),
         ("/to/devices/0", "--device", device),
         ("/to/locale", "--locale", args.locale.is_some()),
+        ("/to/time_zone", "--time-zone", args.time_zone.is_some()),
         ("/template", "--template", args.template.is_some()),
         ("/content/subject", "--subject", args.subject.is_some()),
         ("/content/text", "--text", args.text.is_some()),
@@ -102,8 +103,13 @@ fn from_flags(args: &SendArgs) -> Result<Members, Failure> {
         ("send_at", &args.send_at),
         ("expires_at", &args.expires_at),
     ]);
-    let mut to =
-        given(&[("email", &args.to), ("phone", &args.phone), ("recipient", &args.recipient), ("locale", &args.locale)]);
+    let mut to = given(&[
+        ("email", &args.to),
+        ("phone", &args.phone),
+        ("recipient", &args.recipient),
+        ("locale", &args.locale),
+        ("time_zone", &args.time_zone),
+    ]);
     if let Some(device) = device(args)? {
         to.insert("devices".into(), raw(&[device]));
     }
@@ -159,7 +165,7 @@ fn push(args: &SendArgs) -> Result<Members, Failure> {
 }
 
 /// JSON as a flag has it: text, `@FILE`, or `-` for standard input.
-fn json_of(flag: &str, given: &str) -> Result<Box<RawValue>, Failure> {
+pub fn json_of(flag: &str, given: &str) -> Result<Box<RawValue>, Failure> {
     let text = match given.strip_prefix('@') {
         Some(path) => read(flag, path)?,
         None if given == "-" => read(flag, "-")?,
@@ -261,6 +267,8 @@ mod tests {
         let text =
             body_of(&["--class", "code", "--to", "a@b.example", "--template", "login_code", "--data", "{\"n\": 1.0}"]);
         assert_eq!(text, r#"{"class":"code","data":{"n": 1.0},"template":"login_code","to":{"email":"a@b.example"}}"#);
+        let text = body_of(&["--phone", "+46701234567", "--locale", "sv", "--time-zone", "Europe/Stockholm"]);
+        assert_eq!(text, r#"{"to":{"locale":"sv","phone":"+46701234567","time_zone":"Europe/Stockholm"}}"#);
     }
 
     #[test]
@@ -299,6 +307,7 @@ mod tests {
             ("/to/devices/0/token", Some("--token-file")),
             ("/to/devices/0/app", Some("--app")),
             ("/to/recipient", Some("--recipient")),
+            ("/to/time_zone", Some("--time-zone")),
             ("/content/push/title", Some("--title")),
             ("/content/push/badge", Some("--push /badge")),
             ("/content/push", Some("--push")),

@@ -10,6 +10,23 @@ const BAD: &[(&str, &[&str])] = &[
     ("[http.limit]\nrate = 5\nper = \"2d\"\n", &["http.limit.per: must be from 1ms to 1d"]),
     ("[http.limit]\nrate = 5\nper = \"1s\"\nburst = 0\n", &["http.limit.burst: must be at least 1"]),
     ("[http.limit]\nrate = 5\nper = \"1s\"\nbust = 9\n", &["http.limit.bust: no such key; did you mean \"burst\"?"]),
+    (
+        "[http.limit]\nrate = \"ten\"\nper = \"1s\"\nburst = -1\n",
+        &[
+            "http.limit.rate: expected a whole number from 1 to 1000000, found text",
+            "http.limit.burst: expected a whole number from 1 to 4294967295, found -1",
+        ],
+    ),
+    (
+        "[classes.digest]\ndefaults = { al = false, emial = true, letter = false, sms = \"no\" }\n",
+        &[
+            "classes.digest.defaults.al: no such key; did you mean \"all\"?",
+            "classes.digest.defaults.emial: no such key; did you mean \"email\"?",
+            "classes.digest.defaults.letter: no such key; known here: all, email, apns, fcm, web_push, sms, webhook, chat, inbox",
+            "classes.digest.defaults.sms: expected true or false, found text",
+            "4 problems",
+        ],
+    ),
     ("[http]\nlistne = \"x\"\n", &["http.listne: no such key; did you mean \"listen\"?"]),
     ("[htpp]\nlisten = \"x\"\n", &["htpp: no such key; did you mean \"http\"?"]),
     ("[zebra]\n", &["zebra: no such key; known here: http, store"]),
@@ -38,7 +55,7 @@ const BAD: &[(&str, &[&str])] = &[
         "[engine]\npoll = \"0s\"\n[outbox]\nconcurrency = 0\n",
         &["outbox.concurrency: must be at least 1", "engine.poll: must be longer"],
     ),
-    ("[outbox]\nconcurrency = 99999\n", &["outbox.concurrency: expected a whole number from 0 to 65535, found 99999"]),
+    ("[outbox]\nconcurrency = 99999\n", &["outbox.concurrency: expected a whole number from 1 to 65535, found 99999"]),
     ("[outbox]\nconcurrency = \"many\"\n", &["outbox.concurrency: expected a whole number", "found text"]),
     ("[http]\nlisten = \"0.0.0.0:8090\"\n", &["http.listen: lies beyond loopback"]),
     ("[http]\npublic_url = \"notify.example.com\"\n", &["http.public_url: expected an address such as"]),

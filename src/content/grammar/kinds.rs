@@ -3,9 +3,10 @@
 
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOpKind, Call, CallArg, CompareOpKind, Expr, Filter, Stmt, Test, UnaryOpKind};
-use minijinja::value::ValueKind;
+use minijinja::value::{Value, ValueKind};
 
-use super::{Fault, Names, is_filter, is_test, within};
+use super::literals::{self, Called};
+use super::{Age, Fault, Names, is_filter, is_test, within};
 
 /// What an expression's value can be, from harmless to not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,7 @@ const PICKING: [&str; 5] = ["attr", "first", "last", "max", "min"];
 pub(super) struct Reader<'n> {
     pub names: &'n Names,
     pub faults: Vec<Fault>,
+    pub age: Age,
 }
 
 impl Reader<'_> {
@@ -237,6 +239,8 @@ impl Reader<'_> {
             self.fault(span, format!("there is no filter `{name}`"));
             return Kind::Any;
         }
+        let subject_written = filter.expr.as_ref().and_then(constant);
+        self.literals(Called { filter: name, subject: subject_written, span }, &filter.args);
         if matches!(name, "map" | "select" | "reject" | "selectattr" | "rejectattr") {
             self.by_name(name, &filter.args, span);
         }
@@ -274,10 +278,19 @@ impl Reader<'_> {
         let positional = args.iter().filter_map(|one| if let CallArg::Pos(it) = one { Some(it) } else { None });
         let Some(Expr::Const(named)) = positional.into_iter().nth(at) else { return };
         let Some(name) = named.value.as_str() else { return };
-        if filter == "map" && !is_filter(name) {
+        if filter == "map" && is_filter(name) {
+            let rest = args.iter().position(|one| matches!(one, CallArg::Pos(_))).map_or(&[][..], |at| &args[at + 1..]);
+            self.literals(Called { filter: name, subject: None, span }, rest);
+        } else if filter == "map" {
             self.fault(span, format!("there is no filter `{name}`"));
         } else if filter != "map" && !is_test(name) {
             self.fault(span, format!("there is no test `{name}`"));
+        }
+    }
+
+    fn literals(&mut self, called: Called<'_>, args: &[CallArg<'_>]) {
+        if self.age == Age::New {
+            self.faults.extend(literals::wrong(called, args));
         }
     }
 
@@ -326,6 +339,10 @@ const fn argument<'t, 'a>(one: &'t CallArg<'a>) -> &'t Expr<'a> {
     match one {
         CallArg::Pos(it) | CallArg::Kwarg(_, it) | CallArg::PosSplat(it) | CallArg::KwargSplat(it) => it,
     }
+}
+
+pub(super) fn constant<'e>(expression: &'e Expr<'_>) -> Option<&'e Value> {
+    if let Expr::Const(it) = expression { Some(&it.value) } else { None }
 }
 
 fn is_constant(expression: &Expr<'_>) -> bool {

@@ -8,6 +8,7 @@
 //! is given before it sees it.
 
 mod kinds;
+mod literals;
 mod origins;
 
 use std::collections::BTreeSet;
@@ -190,11 +191,19 @@ pub fn origins(text: &str) -> Origins {
     origins
 }
 
+/// Whether a text is one that an author can mend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    New,
+    /// Messages are frozen on it, and most of them never met what is wrong in it.
+    Kept,
+}
+
 /// Everything in `text` that a template may not say, where it is a template at all.
 #[must_use]
-pub fn faults(text: &str, names: &Names) -> Vec<Fault> {
+pub fn faults(text: &str, names: &Names, age: Age) -> Vec<Fault> {
     let Ok(tree) = parse(text, "", syntax()) else { return Vec::new() };
-    let mut reader = Reader { names, faults: Vec::new() };
+    let mut reader = Reader { names, faults: Vec::new(), age };
     reader.statement(&tree);
     reader.faults.sort();
     reader.faults.dedup();

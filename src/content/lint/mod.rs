@@ -1,6 +1,7 @@
 //! What a template's author should look at before customers do: wording that says something else
 //! when it arrives twice, data that is only true once, and parts that are missing.
 
+mod languages;
 mod unsubscribe;
 mod wording;
 
@@ -13,7 +14,7 @@ use belfry_domain::ChannelKind;
 use super::attached;
 use super::files::{HTML, META, MJML, PARTS, PUSH, SAMPLE, SHARED, SMS, SUBJECT, TEXT, is_attachment};
 use super::json::Json;
-use super::preview::{decoded_len, rule_of, sample_inputs, slot};
+use super::preview::{Trial, decoded_len, rule_of, slot};
 use super::template::Template;
 use super::text::sms_segments;
 use super::{Content, RenderProblem};
@@ -234,29 +235,6 @@ impl Findings<'_> {
         }
     }
 
-    fn translations(&mut self) {
-        let has = |part: &&str| self.template.files.files.contains_key(*part);
-        let own: Vec<&str> = PARTS.into_iter().filter(has).collect();
-        let locales: Vec<String> = self.template.locales().into_iter().skip(1).map(str::to_owned).collect();
-        for locale in locales {
-            for part in &own {
-                let path = format!("{locale}/{part}");
-                // `de-AT` may leave to `de` what is the same.
-                // `de/html.html` is a translation of `html.mjml`.
-                let either: &[&str] = if [HTML, MJML].contains(part) { &[HTML, MJML] } else { &[part] };
-                let found = |part: &&str| self.template.find(&locale, part).is_some_and(|found| found.contains('/'));
-                let translated = either.iter().any(found);
-                if !translated {
-                    let message = format!(
-                        "not translated: readers of `{locale}` get this part in `{}`",
-                        self.template.meta.locale
-                    );
-                    self.add(Level::Warning, "missing_translation", (&path, 0), message);
-                }
-            }
-        }
-    }
-
     fn samples(&mut self, content: &Content) {
         if !self.template.files.files.contains_key(SAMPLE) {
             return self.add(Level::Error, "missing_sample", (SAMPLE, 0), "without it nothing here can be tried out");
@@ -265,7 +243,7 @@ impl Findings<'_> {
         for locale in locales {
             let name = &self.template.files.name;
             let Some(inputs) =
-                content.freeze(name, Some(&locale)).ok().and_then(|frozen| sample_inputs(content, &frozen))
+                content.freeze(name, Some(&locale)).ok().and_then(|frozen| Trial::default().inputs(content, &frozen))
             else {
                 continue;
             };

@@ -8,11 +8,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use mrml::prelude::parser::{Error, ParserOptions, WarningKind};
+use mrml::prelude::parser::{ParserOptions, WarningKind};
 use mrml::prelude::render::RenderOptions;
 
 use super::Made;
-use super::markup::{Piece, Start, VOID, pieces};
+use super::markup::{Piece, Start, pieces};
+use super::shape::{among_attributes, attribute_at, shape, told};
 use super::source::{Place, Source};
 use super::tags::{Kind, Masked, tags};
 use crate::content::files::SHARED;
@@ -23,16 +24,6 @@ pub const AUTHORS: &str = "/*belfry:author*/";
 const DEEPEST_INCLUDE: usize = 10;
 /// Of a file with everything that it includes, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// Elements within elements: MJML's reader goes a step deeper with each.
-const DEEPEST: usize = 100;
-/// Its elements, as mrml reads them; any other `mj-…` would go out as it is.
-const ELEMENTS: &str = " mj-accordion mj-accordion-element mj-accordion-text mj-accordion-title mj-all mj-attributes \
-    mj-body mj-breakpoint mj-button mj-carousel mj-carousel-image mj-class mj-column mj-divider mj-font mj-group \
-    mj-head mj-hero mj-image mj-navbar mj-navbar-link mj-preview mj-raw mj-section mj-social mj-social-element \
-    mj-spacer mj-style mj-table mj-text mj-title mj-wrapper ";
-
-const ONE_ELEMENT: &str = "a file of MJML is one <mjml> element";
-
 /// What is wrong, and where.
 pub type Fault = (Place, String);
 
@@ -106,19 +97,19 @@ fn starts(piece: Piece) -> Option<Start> {
 pub fn made(source: &Source, language: &str) -> Result<Made, Vec<Fault>> {
     let masked = Masked::new(&source.text, tags(&source.text));
     let place = |at: usize| source.place(masked.in_source(at));
-    shape(&masked.text).map_err(|(at, what)| vec![(place(at), what)])?;
+    shape(&masked).map_err(|(at, what)| vec![(place(at), what)])?;
     let (text, added) = styles_told_apart(&masked.text);
     // What was put in before a place moved it.
     let in_masked = |at: usize| at - added.iter().take_while(|put| **put < at).count() * AUTHORS.len();
     let mut read = mrml::parse_with_options(&text, &ParserOptions::default()).map_err(|failed| {
-        let (at, what) = told(&failed, &text);
+        let (at, what) = told(&failed, &text, &masked);
         vec![(at.map_or_else(|| source.place(0), |at| place(in_masked(at))), what)]
     })?;
     let strange: Vec<Fault> = read
         .warnings
         .iter()
         .filter(|warning| warning.kind == WarningKind::UnexpectedAttribute)
-        .map(|warning| (warning.span.start, "this attribute means nothing to MJML's element".to_owned()))
+        .map(|warning| (warning.span.start, nothing_to(&text, warning.span.start)))
         .map(|(at, what)| (place(in_masked(at)), what))
         .collect();
     if !strange.is_empty() {
@@ -137,39 +128,11 @@ pub fn made(source: &Source, language: &str) -> Result<Made, Vec<Fault>> {
     Ok(Made { text, lines })
 }
 
-/// What is out of shape, with its place: MJML's reader says less of it, and of some nothing.
-fn shape(text: &str) -> Result<(), (usize, String)> {
-    let mut open: Vec<(String, usize)> = Vec::new();
-    if !text.trim_start().starts_with('<') {
-        return Err((0, ONE_ELEMENT.to_owned()));
+fn nothing_to(text: &str, at: usize) -> String {
+    match attribute_at(text, at) {
+        Some((element, attribute)) => format!("`{attribute}` means nothing to MJML's <{element}>"),
+        None => "this attribute means nothing to MJML's element".to_owned(),
     }
-    for piece in pieces(text) {
-        match piece {
-            Piece::Start(start) => {
-                let at = start.range.start;
-                let name = start.name;
-                if name.starts_with("mj-") && !ELEMENTS.contains(&format!(" {name} ")) {
-                    return Err((at, format!("there is no element <{name}> in MJML")));
-                }
-                if open.is_empty() && name != "mjml" {
-                    return Err((at, ONE_ELEMENT.to_owned()));
-                }
-                if !start.closed && !VOID.contains(&name.as_str()) {
-                    open.push((name, at));
-                }
-                if open.len() > DEEPEST {
-                    return Err((at, format!("elements lie more than {DEEPEST} deep")));
-                }
-            }
-            Piece::End { range, name } => match open.pop() {
-                Some((opened, _)) if opened == name => {}
-                Some((opened, at)) => return Err((at, format!("<{opened}> is not closed; </{name}> comes first"))),
-                None => return Err((range.start, format!("</{name}> closes nothing"))),
-            },
-            Piece::Inside { .. } => {}
-        }
-    }
-    open.pop().map_or(Ok(()), |(name, at)| Err((at, format!("<{name}> is not closed"))))
 }
 
 /// The text with the author's styles marked, and where marks were put in; `inline="inline"` goes,
@@ -197,37 +160,6 @@ fn styles_told_apart(text: &str) -> (String, Vec<usize>) {
     }
     out.push_str(&text[from..]);
     (out, added)
-}
-
-/// Where in the text that was read, if it is known, and what is wrong.
-fn told(failed: &Error, text: &str) -> (Option<usize>, String) {
-    let at = match failed {
-        Error::UnexpectedElement { position, .. }
-        | Error::UnexpectedToken { position, .. }
-        | Error::MissingAttribute { position, .. }
-        | Error::InvalidAttribute { position, .. }
-        | Error::InvalidFormat { position, .. }
-        | Error::IncludeLoaderError { position, .. } => Some(position.start),
-        Error::ParserError { source, .. } => {
-            let before = text.split_inclusive('\n').take(source.pos().row.saturating_sub(1) as usize);
-            Some(before.map(str::len).sum())
-        }
-        Error::EndOfStream { .. } | Error::SizeLimit { .. } | Error::NoRootNode => None,
-    };
-    let what = match failed {
-        Error::UnexpectedElement { .. } => "this element has no place here in MJML".to_owned(),
-        Error::UnexpectedToken { .. } => "this has no place here in MJML; text and tags may stand between elements of \
-            a body, a section, a column, a wrapper, a group or a hero, and in elements that hold text"
-            .to_owned(),
-        Error::MissingAttribute { name, .. } => format!("MJML's element lacks the attribute `{name}`"),
-        Error::InvalidAttribute { .. } | Error::InvalidFormat { .. } => "MJML cannot read this attribute".to_owned(),
-        Error::ParserError { .. } => "MJML cannot read this line; a `<` of the text is written `&lt;`".to_owned(),
-        Error::EndOfStream { .. } => "the file ends within an element".to_owned(),
-        Error::SizeLimit { .. } => "the file is too large for MJML".to_owned(),
-        Error::NoRootNode => ONE_ELEMENT.to_owned(),
-        Error::IncludeLoaderError { .. } => "MJML cannot include this".to_owned(),
-    };
-    (at, what)
 }
 
 /// The tags that did not come out as they went in. A statement comes out once, in its turn; a value
@@ -262,11 +194,21 @@ fn moved(masked: &Masked, html: &str, source: &Source) -> Vec<Fault> {
             _ if wrong[at] => "MJML also prints this outside of the `{% … %}` tags around it",
             _ => continue,
         };
-        faults.push((source.place(tag.range.start), what.to_owned()));
+        faults.push((source.place(tag.range.start), placed(masked, masked.starts(at), what)));
     }
     // One that is lost or repeated puts all after it out of step: the first is the one to mend.
     faults.truncate(1);
     faults
+}
+
+/// With the element and the attribute that the tag at `at` stands in.
+fn placed(masked: &Masked, at: usize, what: &str) -> String {
+    let as_a_name = among_attributes(&masked.text, masked).into_iter().find(|(found, _)| *found == at);
+    match (as_a_name, attribute_at(&masked.text, at)) {
+        (Some((_, what)), _) => what,
+        (None, Some((element, attribute))) => format!("in `{attribute}` of <{element}>: {what}"),
+        (None, None) => what.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -314,11 +256,24 @@ mod tests {
     #[test]
     fn what_would_be_lost_or_moved_is_refused_with_its_line() {
         for (body, line, what) in [
-            ("\n<mj-image width=\"{{ w }}\" src=\"a\" />", 6, "drops"),
+            ("\n<mj-image width=\"{{ w }}\" src=\"a\" />", 6, "in `width` of <mj-image>: MJML drops"),
             ("<mj-text>\n<mj-colum>x</mj-colum></mj-text>", 6, "no element <mj-colum>"),
             ("<mj-text>a", 5, "<mj-text> is not closed"),
             ("\n<mj-text>a < b</mj-text>", 6, "&lt;"),
-            ("<mj-text {% if a %}color=\"red\"{% endif %}>a</mj-text>", 5, "MJML"),
+            (
+                "<mj-text {% if a %}color=\"red\"{% endif %}>a</mj-text>",
+                5,
+                "`{% if … %}` stands among the attributes of <mj-text>",
+            ),
+            ("\n<mj-text\n{{ all }} >a</mj-text>", 7, "`{{ … }}` stands among the attributes of <mj-text>"),
+            (
+                "<mj-text>a</mj-text>\nplain {{ a }}",
+                6,
+                "this text stands right in <mj-column>, where no reader sees it",
+            ),
+            ("{% if a %}\n<!-- no -->\n&nbsp;{% endif %}", 7, "this text stands right in <mj-column>"),
+            ("<mj-text>a</mj-text></mj-column>\n\nx<mj-column>", 7, "this text stands right in <mj-section>"),
+            ("\n<p>a</p>", 6, "<p> stands right in <mj-column>"),
             ("<mj-social>{% if a %}</mj-social>", 5, "MJML"),
             ("\n\n<mj-include path=\"x.html\" />", 7, "cannot be included"),
             ("\n<mj-include path=\"_shared/none.mjml\" />", 6, "there is no"),
@@ -330,7 +285,7 @@ mod tests {
         let breakpoint = "<mjml><mj-head>\n<mj-breakpoint wide=\"1px\" /></mj-head><mj-body></mj-body></mjml>";
         assert_eq!(
             made_of(breakpoint, &[]).unwrap_err()[0],
-            (2, "html.mjml: this attribute means nothing to MJML's element".to_owned())
+            (2, "html.mjml: `wide` means nothing to MJML's <mj-breakpoint>".to_owned())
         );
         let title = "<mjml><mj-head><mj-title>{% if a %}x{% endif %}</mj-title></mj-head><mj-body></mj-body></mjml>";
         assert!(made_of(title, &[]).unwrap_err()[0].1.contains("repeats"));

@@ -5,6 +5,7 @@ pub mod elements;
 pub mod markup;
 pub mod mjml;
 mod rules;
+mod shape;
 pub mod source;
 mod styles;
 #[cfg(test)]

@@ -127,6 +127,12 @@ impl Masked {
         &self.tags
     }
 
+    /// Where the word of a tag begins in `text`.
+    #[must_use]
+    pub fn starts(&self, tag: usize) -> usize {
+        self.starts.get(tag).copied().unwrap_or_default()
+    }
+
     /// The place in the source of what stands at `at` in the masked text.
     #[must_use]
     pub fn in_source(&self, at: usize) -> usize {

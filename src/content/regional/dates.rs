@@ -18,6 +18,10 @@ pub enum Style {
     Full,
 }
 
+/// By their words.
+pub const STYLES: [&str; 4] = ["short", "medium", "long", "full"];
+pub const NO_STYLE: &str = "a style is short, medium, long or full";
+
 impl Style {
     /// # Errors
     /// For a word that is none of them.
@@ -27,7 +31,7 @@ impl Style {
             None | Some("medium") => Self::Medium,
             Some("long") => Self::Long,
             Some("full") => Self::Full,
-            Some(_) => return Err("a style is short, medium, long or full"),
+            Some(_) => return Err(NO_STYLE),
         })
     }
 
@@ -56,6 +60,11 @@ impl Clock {
             _ => Err("there is no such time zone; a zone is named as Europe/Stockholm is"),
         }
     }
+}
+
+/// The names of the zones that there are.
+pub fn zones() -> impl Iterator<Item = String> {
+    TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect::<Vec<_>>().into_iter()
 }
 
 type Words<F> = FixedCalendarDateTimeFormatter<Gregorian, F>;

@@ -1,5 +1,6 @@
 //! The words of the recipients' pages.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -13,6 +14,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| toml::from_str(include_str!("wo
 /// In this language a page is where no other is known.
 const FALLBACK: &str = "en";
 
+/// Of what a browser asks for; nobody reads more languages.
+const MOST_ASKED: usize = 32;
+
 /// The words of one language.
 #[derive(Clone, Copy)]
 pub struct Words {
@@ -21,20 +25,16 @@ pub struct Words {
 }
 
 impl Words {
-    /// Those nearest to `locale`, else to what the browser asks for (an `Accept-Language`, by its order).
+    /// Those nearest to `locale`, else to what the browser asks for by `accepted`, an `Accept-Language`.
     ///
     /// # Panics
     /// Never: a test reads the file.
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test sees that English is there")]
-    pub fn of(locale: Option<&str>, accepted: Option<&str>) -> Self {
-        let asked = accepted.unwrap_or_default().split(',').filter_map(|one| one.split(';').next());
-        let mut wanted = locale.into_iter().chain(asked).map(|one| one.trim().to_ascii_lowercase());
-        let nearest = wanted.find_map(|one| {
-            let language = one.split(['-', '_']).next().unwrap_or_default();
-            TABLE.get_key_value(language)
-        });
-        let (language, words) = nearest.or_else(|| TABLE.get_key_value(FALLBACK)).expect("English");
+    pub fn of(locale: Option<&str>, accepted: &str) -> Self {
+        let own = locale.map(primary).filter(|language| TABLE.contains_key(language));
+        let language = own.or_else(|| best(accepted).map(str::to_owned)).unwrap_or_else(|| FALLBACK.to_owned());
+        let (language, words) = TABLE.get_key_value(&language).expect("one of the file's");
         Self { language, words }
     }
 
@@ -47,6 +47,48 @@ impl Words {
     #[must_use]
     pub fn means(&self, means: Means) -> &'static str {
         self.say(means.name())
+    }
+}
+
+/// `de` of `de-AT`.
+fn primary(tag: &str) -> String {
+    tag.trim().split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Of the languages that there are, the one that a browser likes best (RFC 9110, section 12.5.4). Of two that it likes
+/// alike, the one that it names first; `*` is whichever it does not name, English before others.
+fn best(accepted: &str) -> Option<&'static str> {
+    let asked: Vec<(String, u16)> = accepted.split(',').take(MOST_ASKED).filter_map(asked).collect();
+    let liked = |language: &str| {
+        let named = asked.iter().enumerate().filter(|(_, (name, _))| name == language);
+        let named = named.max_by_key(|(at, (_, quality))| (*quality, Reverse(*at)));
+        named.or_else(|| asked.iter().enumerate().find(|(_, (name, _))| name == "*"))
+    };
+    let known = TABLE.keys().filter_map(|language| {
+        let (at, (_, quality)) = liked(language)?;
+        (*quality > 0).then_some((*quality, Reverse(at), language == FALLBACK, language.as_str()))
+    });
+    known.max().map(|(.., language)| language)
+}
+
+/// `sv-SE;q=0.8` as its language and thousandths. What is not so written says nothing.
+fn asked(one: &str) -> Option<(String, u16)> {
+    let (range, rest) = one.split_once(';').unwrap_or((one, ""));
+    let weight = rest.split(';').filter_map(|said| said.split_once('='));
+    let weight =
+        weight.map(|(name, value)| (name.trim(), value.trim())).find(|(name, _)| name.eq_ignore_ascii_case("q"));
+    Some((primary(range), weight.map_or(Some(1000), |(_, value)| quality(value))?))
+}
+
+/// `0.8`: at most three digits after the point, and not more than 1.
+fn quality(text: &str) -> Option<u16> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let written = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths: u16 = format!("{part:0<3}").parse().ok().filter(|_| written)?;
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(1000),
+        _ => None,
     }
 }
 
@@ -84,13 +126,42 @@ mod tests {
     #[test]
     fn the_nearest_language_is_chosen() {
         let of = |locale, accepted| Words::of(locale, accepted).language;
-        assert_eq!(of(Some("de-AT"), None), "de");
-        assert_eq!(of(Some("pt_BR"), Some("fr-CA, en;q=0.5")), "fr");
-        assert_eq!(of(None, Some("xx, sv;q=0.8")), "sv");
-        assert_eq!(of(Some(""), Some(";;,")), "en");
+        assert_eq!(of(Some("de-AT"), ""), "de");
+        assert_eq!(of(Some("pt_BR"), "fr-CA, en;q=0.5"), "fr");
+        assert_eq!(of(Some(""), ";;,"), "en");
         let titles = [("en", "News"), ("de", "Neues"), ("de-at", "Neuigkeiten")].map(|(a, b)| (a.into(), b.into()));
-        let called = |locale| title(&titles.clone().into(), "the_news", Some(locale), Words::of(Some(locale), None));
+        let called = |locale| title(&titles.clone().into(), "the_news", Some(locale), Words::of(Some(locale), ""));
         assert_eq!(["de-AT", "de-CH", "sv"].map(called), ["Neuigkeiten", "Neues", "News"]);
-        assert_eq!(title(&BTreeMap::new(), "the_news", None, Words::of(None, None)), "the news");
+        assert_eq!(title(&BTreeMap::new(), "the_news", None, Words::of(None, "")), "the news");
+    }
+
+    #[test]
+    fn a_browser_gets_what_it_likes_best() {
+        for (accepted, language) in [
+            ("xx, sv;q=0.8", "sv"),
+            ("en;q=0.1,sv", "sv"),
+            ("en;q=0.1 , sv ; Q=0.2", "sv"),
+            ("de;q=0.5, fr;q=0.5", "de"),
+            ("fr;q=0.5, de;q=0.5", "fr"),
+            ("en-GB;q=0.9, de;q=1.000, en;q=0.1", "de"),
+            ("de;q=0.125, en-US;q=0.5, en;q=0.1", "en"),
+            ("de;q=0, fr;q=0.001", "fr"),
+            ("*", "en"),
+            ("de;q=0.5, *", "en"),
+            ("en;q=0, *;q=0.1", "sv"),
+            ("sv, *;q=0.5", "sv"),
+            ("xx", "en"),
+            ("", "en"),
+            // What is no quality says nothing of its language.
+            ("de;q=2, nl;q=0.1", "nl"),
+            ("de;q=0.1234, nl;q=0.1", "nl"),
+            ("de;q=1.001, nl;q=0.1", "nl"),
+            ("de;q=, nl;q=+0.1, fr;q=-1, es;q=.5, sv;q=0.", "en"),
+        ] {
+            assert_eq!(Words::of(None, accepted).language, language, "{accepted}");
+        }
+        let many = "xx,".repeat(MOST_ASKED - 1) + "nl";
+        assert_eq!(Words::of(None, &many).language, "nl");
+        assert_eq!(Words::of(None, &format!("xx,{many}")).language, "en", "of so many");
     }
 }

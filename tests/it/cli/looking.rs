@@ -58,6 +58,31 @@ fn a_store_that_cannot_be_made_is_a_finding() {
 }
 
 #[test]
+fn links_that_lead_nowhere_are_a_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let smtp = format!(
+        "[providers.near]\nkind = \"smtp\"\nurl = \"smtp://{free}\"\nfrom = \"a@b.example\"\n\
+         [channels.email]\nproviders = [\"near\"]\n"
+    );
+    let of = |http: &str| {
+        std::fs::write(dir.path().join("belfry.toml"), format!("{http}{smtp}")).unwrap();
+        let noted = run(dir.path(), &["check-config", "--config", "belfry.toml"], &[]);
+        let json = run(dir.path(), &["check-config", "--config", "belfry.toml", "--output", "json"], &[]);
+        let json: Value = serde_json::from_str(&json.out).unwrap();
+        (doctor(dir.path(), &["--config", "belfry.toml"], &[]).1, noted.out, json["notes"].clone())
+    };
+    let what = "http.public_url is not set: mail of digest, marketing has a link to unsubscribe that leads to";
+    let (checks, noted, json) = of("");
+    says(&checks, "http.public_url", "finding", what);
+    assert!(noted.contains(&format!("\nnote: {what}")), "{noted}");
+    assert_eq!((json[0]["key"].as_str(), json.as_array().unwrap().len()), (Some("http.public_url"), 1));
+    let (checks, noted, json) = of("[http]\npublic_url = \"https://notify.example.com\"\n");
+    assert!(checks.iter().all(|one| one.0 != "http.public_url") && !noted.contains("note:"), "{noted}");
+    assert_eq!(json, serde_json::json!([]));
+}
+
+#[test]
 fn a_provider_s_finding_says_where_and_why() {
     let dir = tempfile::tempdir().unwrap();
     // Nobody listens where somebody has just stopped listening.

@@ -15,7 +15,7 @@ use crate::peers::until::until;
 #[test]
 fn a_life_is_logged_from_start_to_stop() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("belfry.toml"), "[providers.pretend]\nkind = \"outbox\"\n").unwrap();
+    std::fs::write(dir.path().join("belfry.toml"), "[providers.pretend]\nkind = \"outbox\"\n[classes.news]\norder = \"record_then_send\"\ntitles = { en = \"Summaries\" }\n").unwrap();
     let server =
         Running::start(dir.path(), &["--port", "0", "--config", "belfry.toml"], &[("BELFRY__LOG__FORMAT", "json")]);
     let address = server.told["address"].as_str().unwrap().to_owned();
@@ -36,6 +36,8 @@ fn a_life_is_logged_from_start_to_stop() {
     ] {
         assert_eq!(started[key], *value, "{started}");
     }
+    let noted = fact("config_noted");
+    assert_eq!((&noted["level"], &noted["key"]), (&"WARN".into(), &"classes.news.titles.en".into()), "{noted}");
     assert_eq!(fact("end_asked")["signal"], "SIGTERM");
     assert_eq!(fact("draining")["calls"], 0);
     assert_eq!(fact("stopped")["broken_off"], 0);

@@ -67,6 +67,31 @@ fn templates_are_checked_and_shown() {
     assert!(shown.code == 0 && shown.out.contains("login_code"), "{shown:?}");
     assert!(dir.path().join("made/subject.txt").is_file());
 
+    let at = [
+        "--data",
+        "{\"sender\": \"N\", \"code\": \"777\", \"valid_until\": \"x\", \"device\": \"d\", \"domain\": \"e\"}",
+    ];
+    let args = [&["templates", "preview", "login_code", "--time-zone", "Europe/Berlin"][..], &at].concat();
+    let shown = run(dir.path(), &args, &[]);
+    assert!(shown.code == 0 && shown.out.contains("777"), "{shown:?}");
+    for (flag, value, told) in [
+        ("--locale", "xx-bad!", "the locale must be a language tag such as en or pt-BR"),
+        ("--time-zone", "Mars", "the time zone must be an IANA time zone such as Europe/Stockholm"),
+        ("--data", "[]", "the data has to be an object"),
+        ("--data", "{", "--data is no JSON"),
+    ] {
+        for command in [&["templates", "preview", "login_code"][..], &["templates", "diff", "--from", "bad"]] {
+            std::fs::create_dir_all(dir.path().join("bad")).unwrap();
+            let refused = run(dir.path(), &[command, &[flag, value]].concat(), &[]);
+            assert!(refused.code == 2 && refused.err.contains(told), "{flag}: {refused:?}");
+        }
+    }
+    let nowhere = run(dir.path(), &["templates", "lint", "nowhere"], &[]);
+    assert!(
+        nowhere.code == 3 && !nowhere.out.contains(" / ") && nowhere.out.contains("nowhere cannot be read"),
+        "{nowhere:?}"
+    );
+
     let bad = dir.path().join("bad/news");
     std::fs::create_dir_all(&bad).unwrap();
     std::fs::write(bad.join("meta.toml"), "description = \"x\"\nchannels = [\"email\"]\n").unwrap();

@@ -261,6 +261,33 @@ async fn case_17_every_recipient_of_a_mail_is_a_delivery_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_language_that_is_none_is_refused_and_one_that_nobody_has_is_not() {
+    let bed = Bed::new().await;
+    let body = |locale: &str| json!({"class": "receipt", "to": {"email": "ann@example.com", "locale": locale}, "content": {"subject": "a", "text": "b"}});
+    for locale in ["german", "Deutsch", "d", "12", "xx-bad!", "en_"] {
+        assert_eq!(wrong(&bed, &body(locale)).await, ["/to/locale"], "{locale}");
+    }
+    for locale in ["xx", "pt_BR", "zh-Hant-TW", "en-u-ca-gregory"] {
+        assert_eq!(bed.send(locale, &body(locale)).await.status, 202, "{locale}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_in_another_s_place_is_told_its_own() {
+    let bed = Bed::new().await;
+    let body = json!({"class": "receipt", "to": {"email": "ann@example.com", "cc": ["bob@example.com"]}, "bcc": [],
+        "content": {"subject": "a", "text": "b", "data": {}}});
+    let told = bed.send("k", &body).await.json();
+    let told: Vec<_> =
+        told["errors"].as_array().unwrap().iter().map(|one| (one["pointer"].clone(), one["detail"].clone())).collect();
+    let belongs = |at: &str, right: &str| (json!(at), json!(format!("unknown field; it belongs at {right}")));
+    assert_eq!(
+        told,
+        [belongs("/bcc", "/content/bcc"), belongs("/content/data", "/data"), belongs("/to/cc", "/content/cc")]
+    );
+}
+
+#[tokio::test]
 async fn a_template_is_frozen_and_filled_at_accept() {
     let bed = Bed::new().await;
     let sample = include_str!("../../../templates/order_shipped/sample.json");

@@ -66,7 +66,9 @@ async fn an_unknown_parameter_is_refused_wherever_it_comes() {
     let id = told["id"].as_str().unwrap();
     let document = serde_json::to_value(document()).unwrap();
     let mut asked = 0;
-    for (path, item) in document["paths"].as_object().unwrap() {
+    // What a mail program adds to a recipient's link is nobody's filter.
+    let calls = document["paths"].as_object().unwrap().iter().filter(|(path, _)| !path.starts_with("/u/"));
+    for (path, item) in calls {
         for method in item.as_object().unwrap().keys() {
             let method: Method = method.to_uppercase().parse().unwrap();
             let path = path.replace("{id}", id);

@@ -16,6 +16,7 @@ mod listening;
 mod lists;
 mod outbox;
 mod pages;
+mod pages_standing;
 mod pauses;
 mod policy;
 mod preferences;

@@ -48,13 +48,17 @@ pub fn policy() -> Policy {
     }
 }
 
-/// There is one class to unsubscribe from.
+/// There is one class to unsubscribe from, and in Spanish another of the same title.
 fn links() -> LinkPolicy {
-    let titles = [("en", "Offers"), ("de", "Angebote")].map(|(locale, title)| (locale.to_owned(), title.to_owned()));
-    let marketing = ClassPage { unsubscribe: true, titles: titles.into() };
+    let page = |unsubscribe, titles: &[(&str, &str)]| {
+        let titles = titles.iter().map(|(locale, title)| ((*locale).to_owned(), (*title).to_owned()));
+        ClassPage { unsubscribe, titles: titles.collect() }
+    };
+    let marketing = page(true, &[("en", "Offers"), ("de", "Angebote"), ("es", "Ofertas")]);
+    let receipt = page(false, &[("en", "Receipts"), ("es", "Ofertas")]);
     LinkPolicy {
         base: "https://notify.example.com".into(),
-        pages: [("marketing".to_owned(), marketing)].into(),
+        pages: [("marketing".to_owned(), marketing), ("receipt".to_owned(), receipt)].into(),
         ..LinkPolicy::default()
     }
 }

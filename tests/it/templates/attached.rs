@@ -5,7 +5,7 @@ use std::path::Path;
 
 use belfry::content::diff::diff;
 use belfry::content::lint::{Classes, lint};
-use belfry::content::preview::preview;
+use belfry::content::preview::{Trial, preview};
 use belfry::content::{Content, hash};
 use belfry_domain::ChannelKind;
 use tempfile::TempDir;
@@ -130,6 +130,30 @@ fn what_is_missing_or_too_large_is_refused_with_its_place() {
 }
 
 #[test]
+fn what_is_too_large_is_not_called_missing() {
+    let large = vec![0_u8; 512 * 1024 + 1];
+    let meta = format!("{META}[[attachments]]\nfile = \"big.pdf\"\n");
+    let dir = folder(&[("t/meta.toml", &meta), ("t/html.html", "<img src=\"cid:big.png\"><img src=\"cid:all.png\">")]);
+    put(
+        dir.path(),
+        &[
+            ("t/attachments/big.pdf", &large),
+            ("t/attachments/big.png", &large),
+            ("_shared/attachments/all.png", &large),
+            ("u/meta.toml", &vec![b'#'; 300 * 1024]),
+        ],
+    );
+    let found = Content::load(dir.path()).err().expect("a problem");
+    let mut shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    shown.sort();
+    assert_eq!(shown.len(), 4, "{shown:#?}");
+    let files = ["_shared/attachments/all.png", "t/attachments/big.pdf", "t/attachments/big.png", "u/meta.toml"];
+    for (one, file) in shown.iter().zip(files) {
+        assert!(one.starts_with(&format!("{file}: cannot be read: larger than")), "{shown:#?}");
+    }
+}
+
+#[test]
 fn images_of_mjml_are_found_with_their_line() {
     let dir = with_files("x", &[]);
     fs::remove_file(dir.path().join("t/html.html")).unwrap();
@@ -160,7 +184,7 @@ fn the_lint_names_what_nothing_uses() {
         .collect();
     assert_eq!(large, ["every mail has 301 KiB of files with it"]);
     let content = Content::load(dir.path()).unwrap();
-    let shown = preview(&content, "t", None, None).unwrap().screen;
+    let shown = preview(&content, "t", &Trial::default(), None).unwrap().screen;
     assert!(shown.contains("Attachment: Terms 7.pdf (application/pdf, 300 KiB)\n"), "{shown}");
     put(dir.path(), &[("t/html.html", b"<img src=\"cid:a.png\">{{ order|date }}")]);
     let failing = lint(dir.path(), &Classes::new()).into_iter().find(|one| one.rule == "sample_fails").unwrap();
@@ -172,12 +196,13 @@ fn a_diff_says_what_people_get_otherwise() {
     let old = with_files("<p>{{ order }}</p>\n", &[]);
     let new = with_files("<p>No. {{ order }}</p>\n", &[]);
     let load = |dir: &TempDir| Content::load(dir.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
-    assert!(diff(&load(&old), &load(&old), None, None).list.is_empty());
+    let all = Trial::default();
+    assert!(diff(&load(&old), &load(&old), None, &all).unwrap().list.is_empty());
     write(new.path(), &[("t/sms.txt", "{{ order }} {{ more }}"), ("t/sample.json", "{\"order\": 8, \"more\": 1}")]);
     put(new.path(), &[("t/attachments/key.bin", b"\x01\xff")]);
     write(new.path(), &[("u/meta.toml", META), ("u/text.txt", "x")]);
     write(old.path(), &[("v/meta.toml", META), ("v/text.txt", "x")]);
-    let changes = diff(&load(&old), &load(&new), None, None);
+    let changes = diff(&load(&old), &load(&new), None, &all).unwrap();
     let brief: Vec<String> = changes
         .list
         .iter()
@@ -199,10 +224,7 @@ fn a_diff_says_what_people_get_otherwise() {
     }
     let html = changes.list.iter().find(|one| one.part == "html" && one.locale.as_deref() == Some("en")).unwrap();
     assert_eq!(html.diff, "@@ -1 +1 @@\n-<p>8</p>\n+<p>No. 8</p>\n");
-    assert!(
-        diff(&load(&old), &load(&new), Some("t"), Some("de"))
-            .list
-            .iter()
-            .all(|one| one.locale.as_deref() == Some("de"))
-    );
+    let german = Trial { locale: Some("de".to_owned()), ..all };
+    let german = diff(&load(&old), &load(&new), Some("t"), &german).unwrap().list;
+    assert!(!german.is_empty() && german.iter().all(|one| one.locale.as_deref() == Some("de")));
 }

@@ -128,3 +128,79 @@ fn mail_that_somebody_may_be_tired_of_says_how_to_end_it() {
         "{unknown:?}"
     );
 }
+
+/// What is said of the languages, by file.
+fn languages(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    let meta = ("t/meta.toml", "description = \"d\"\nchannels = [\"email\"]\nlocale = \"en\"\n");
+    let own = [meta, ("t/subject.txt", "s"), ("t/sample.json", "{}"), ("t/de/subject.txt", "s")];
+    let all = found(&[&own[..], files].concat());
+    all.into_iter().map(|one| (format!("{} {}", one.rule, one.file), one.message)).collect()
+}
+
+#[test]
+fn a_language_with_half_a_mail_is_told_as_it_is_sent() {
+    let both = [("t/text.txt", "Hi"), ("t/html.html", "<p>Hi</p>")];
+    let of = |files: &[(&str, &str)]| languages(&[&both[..], files].concat());
+    let no_html =
+        "mail to readers of `de` has no HTML: text and HTML are taken from one folder, and `de/` has the text alone";
+    assert_eq!(of(&[("t/de/text.txt", "Hallo")]), [("missing_html de/html.html".to_owned(), no_html.to_owned())]);
+    let made = "mail to readers of `de` has a text made from de/html.html; one that was written reads better";
+    let html = ("t/de/html.html", "<p>Hallo</p>");
+    assert_eq!(of(&[html]), [("missing_text de/text.txt".to_owned(), made.to_owned())]);
+    let mjml = ("t/de/html.mjml", "<mjml><mj-body></mj-body></mjml>");
+    assert_eq!(of(&[mjml])[0].1, made.replace("html.html", "html.mjml"));
+    assert_eq!(of(&[html, ("t/de/text.txt", "Hallo")]), []);
+    let english = "not translated: readers of `de` get this part in `en`";
+    let untranslated =
+        ["de/html.html", "de/text.txt"].map(|file| (format!("missing_translation {file}"), english.to_owned()));
+    assert_eq!(of(&[]), untranslated);
+    // What a language leaves to another is told of that one.
+    let austrian = of(&[("t/de/text.txt", "Hallo"), ("t/de-AT/subject.txt", "s")]);
+    assert_eq!(austrian.len(), 1, "{austrian:?}");
+    let austrian = of(&[html, ("t/de/text.txt", "Hallo"), ("t/de-AT/text.txt", "Servus")]);
+    assert_eq!(austrian[0].0, "missing_html de-AT/html.html");
+    // A template without HTML loses none.
+    assert_eq!(languages(&[("t/text.txt", "Hi"), ("t/de/text.txt", "Hallo")]), []);
+    // A chat message has no HTML to be made from.
+    let chat = found(&[
+        ("t/meta.toml", "description = \"d\"\nchannels = [\"email\", \"chat\"]\nlocale = \"en\"\n"),
+        ("t/subject.txt", "s"),
+        ("t/sample.json", "{}"),
+        ("t/de/subject.txt", "s"),
+        ("t/text.txt", "Hi"),
+        ("t/html.html", "<p>Hi</p>"),
+        html,
+    ]);
+    let rules: Vec<&str> = chat.iter().map(|one| one.rule).collect();
+    assert_eq!(rules, ["missing_text", "missing_translation"]);
+    assert_eq!(chat[1].message, "not translated: readers of `de` get this part in chat in `en`");
+}
+
+/// What the lint says of mail is what is sent.
+#[test]
+fn half_a_mail_is_sent_as_the_lint_says() {
+    let sent = |file: &str, text: &str| {
+        let dir = folder(&[
+            ("t/meta.toml", META),
+            ("t/subject.txt", "s"),
+            ("t/text.txt", "Hi"),
+            ("t/html.html", "<p>Hi</p>"),
+            (&format!("t/de/{file}"), text),
+        ]);
+        let content = Content::load(dir.path()).unwrap();
+        let mail = super::mail(&content, &super::filled(&content, "t", Some("de"), "{}"));
+        (mail.text, mail.html)
+    };
+    assert_eq!(sent("text.txt", "Hallo"), ("Hallo\n".to_owned(), None));
+    assert_eq!(sent("html.html", "<p>Hallo</p>"), ("Hallo\n".to_owned(), Some("<p>Hallo</p>\n".to_owned())));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = dir.path().join("nowhere");
+    let findings = lint(&nowhere, &classes());
+    let told: Vec<_> = findings.iter().map(|one| (one.template.as_str(), one.file.as_str(), one.rule)).collect();
+    assert_eq!(told, [("", "", "compile")]);
+    assert!(findings[0].message.starts_with(&format!("{} cannot be read: ", nowhere.display())), "{findings:?}");
+}

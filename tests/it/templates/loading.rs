@@ -21,6 +21,7 @@ fn every_fault_is_named_at_once_with_file_and_line() {
         ("c/text.txt", "no meta"),
         ("d/meta.toml", "description = \"d\"\nchannels = [\"pigeon\"]\nlocale = \"English\"\n[headers]\nTo = \"x\"\n"),
         ("e/meta.toml", "colour = 1\n"),
+        ("f/meta.toml", "description = \"d\"\nchannels = [\"mail\"]\nlocale = \"en\"\nheders = {}\n"),
         ("e/subject.text", "no place for it"),
         ("e/text.txt", "{{ x y }}"),
     ]);
@@ -31,7 +32,11 @@ fn every_fault_is_named_at_once_with_file_and_line() {
     starts("a/sample.json: not valid JSON");
     starts("b/meta.toml:4: ");
     starts("c/meta.toml: is missing");
-    starts("d/meta.toml:2: `pigeon` is no channel");
+    starts(
+        "d/meta.toml:2: `pigeon` is no channel; there are push, email, apns, fcm, web_push, sms, webhook, chat, inbox",
+    );
+    starts("f/meta.toml:2: `mail` is no channel (did you mean `email`?); there are push, email,");
+    starts("f/meta.toml:4: `heders` is no key; did you mean `headers`?");
     starts("d/meta.toml:3: `English` is no locale");
     starts("d/meta.toml:5: header `To` is set by Belfry: use `to`");
     starts("e/meta.toml:1: `colour` is no key");
@@ -40,7 +45,7 @@ fn every_fault_is_named_at_once_with_file_and_line() {
     }
     starts("e/subject.text: not a template's file");
     starts("e/text.txt:1: ");
-    assert_eq!(shown.len(), 14, "{shown:#?}");
+    assert_eq!(shown.len(), 16, "{shown:#?}");
 }
 
 #[test]

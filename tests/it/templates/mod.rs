@@ -5,6 +5,7 @@ mod bounds;
 mod escaping;
 mod golden;
 mod lint;
+mod literals;
 mod loading;
 mod numbers;
 mod pages;

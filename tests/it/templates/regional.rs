@@ -59,14 +59,14 @@ fn what_is_no_time_or_number_is_an_error_with_its_pointer() {
         ("{{ a.at|date }}", r#"{"a": {"at": "01.12.2026"}}"#, "no time that can be read"),
         ("{{ a.at|date }}", r#"{"a": {"at": 20261201}}"#, "no time that can be read"),
         ("{{ a.at|time }}", r#"{"a": {"at": "2026-12-01"}}"#, "a day has no time of day"),
-        ("{{ a.at|date('huge') }}", r#"{"a": {"at": "2026-12-01"}}"#, "a style is short"),
+        ("{{ a.at|date(a.how) }}", r#"{"a": {"at": "2026-12-01", "how": "huge"}}"#, "a style is short"),
         (
-            "{{ a.at|datetime(zone='Mars/North') }}",
-            r#"{"a": {"at": "2026-12-01T00:00:00Z"}}"#,
+            "{{ a.at|datetime(zone=a.zone) }}",
+            r#"{"a": {"at": "2026-12-01T00:00:00Z", "zone": "Mars/North"}}"#,
             "there is no such time zone",
         ),
         ("{{ a.at|decimal(2) }}", r#"{"a": {"at": "1,5"}}"#, "no number"),
-        ("{{ a.at|decimal(21) }}", r#"{"a": {"at": 1}}"#, "from 0 to 20 digits"),
+        ("{{ a.at|decimal(a.places) }}", r#"{"a": {"at": 1, "places": 21}}"#, "from 0 to 20 digits"),
     ] {
         let content = one(&[("sms.txt", &format!("\n{template}"))]);
         let problem = render(&content, &filled(&content, "t", None, json), ChannelKind::Sms).unwrap_err();
