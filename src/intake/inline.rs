@@ -64,10 +64,17 @@ pub fn read(node: &Node<'_>, problems: &mut Problems) -> Content {
 /// What a request may put around a template's mail, with the copies that become slots of their own; nothing in
 /// `inline` where it puts nothing.
 pub fn read_envelope(node: &Node<'_>, problems: &mut Problems) -> Content {
-    let content = read(node, problems);
-    for name in CONTENT.iter().filter(|name| !ENVELOPE.contains(name) && node.member(name).is_some()) {
-        let known = ENVELOPE.join(", ");
-        problems.add(format!("/content/{name}"), format!("comes from the template; beside one there may be {known}"));
+    let known = ENVELOPE.join(", ");
+    let strangers = CONTENT.iter().filter(|name| !ENVELOPE.contains(name) && node.member(name).is_some());
+    let strangers: Vec<String> = strangers.map(|name| format!("/content/{name}")).collect();
+    let mut found = Problems::default();
+    let content = read(node, &mut found);
+    // What must not be there need not be right.
+    found.lasting.retain(|one| !strangers.iter().any(|place| one.pointer.starts_with(place.as_str())));
+    problems.lasting.extend(found.lasting);
+    problems.passing.extend(found.passing);
+    for place in strangers {
+        problems.add(place, format!("comes from the template; beside one there may be {known}"));
     }
     content
 }

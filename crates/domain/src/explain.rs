@@ -342,7 +342,7 @@ impl Why {
             WhyCode::BlockedByHand => "the address or its recipient was blocked by hand",
             WhyCode::Complained => "the recipient complained of an earlier message",
             WhyCode::Unsubscribed => "the recipient unsubscribed from messages like this",
-            WhyCode::TurnedOff => "messages like this are turned off on this channel, by the preferences of to.recipient or the class's defaults",
+            WhyCode::TurnedOff => "messages like this are turned off on this channel, by the recipient or for everybody who has not asked for them",
             WhyCode::CapReached => return format!("as many as {} allows were counted", self.cap()),
         }
         .into()

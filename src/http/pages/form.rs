@@ -91,14 +91,14 @@ fn parameter<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
     Some(value.trim().trim_matches('"')).filter(|value| !value.is_empty())
 }
 
-/// RFC 7578.
+/// RFC 7578; with line ends of either kind, as not every mail program is a browser.
 fn parts(body: &str, boundary: &str) -> Option<Fields> {
-    let delimiter = format!("\r\n--{boundary}");
-    let body = format!("\r\n{body}");
+    let delimiter = format!("\n--{boundary}");
+    let body = format!("\n{}", body.replace("\r\n", "\n"));
     let (inside, _) = body.split_once(&format!("{delimiter}--"))?;
     let part = |part: &str| {
-        let (head, value) = part.strip_prefix("\r\n")?.split_once("\r\n\r\n")?;
-        let mut lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let (head, value) = part.trim_start_matches([' ', '\t']).strip_prefix('\n')?.split_once("\n\n")?;
+        let mut lines = head.lines().filter_map(|line| line.split_once(':'));
         let (_, said) = lines.find(|(name, _)| name.trim().eq_ignore_ascii_case("Content-Disposition"))?;
         Some((parameter(said, "name")?.to_owned(), value.to_owned()))
     };
@@ -142,6 +142,7 @@ mod tests {
         let parts = format!("{}--a b--\r\n", part("List-Unsubscribe", "One-Click"));
         let several = "multipart/form-data; charset=utf-8; boundary=\"a b\"";
         assert_eq!(asked(several, &parts), Some(Wish::Unsubscribe));
+        assert_eq!(asked(several, &parts.replace("\r\n", "\n")), Some(Wish::Unsubscribe));
         for text in
             ["List-Unsubscribe=One-Click", "list-unsubscribe=one-click\r\n", "utm=x&List-Unsubscribe=One-Click", ""]
         {
@@ -150,7 +151,7 @@ mod tests {
         }
         assert_eq!(asked(several, ""), Some(Wish::Unsubscribe));
         let back = format!("{}{}--a b--", part("x", "y\r\nz"), part("action", "resubscribe"));
-        assert_eq!(read(Some(several), &back).unwrap()[0], ("x".to_owned(), "y\r\nz".to_owned()));
+        assert_eq!(read(Some(several), &back).unwrap()[0], ("x".to_owned(), "y\nz".to_owned()));
         assert_eq!(asked(several, &back), Some(Wish::Resubscribe));
     }
 

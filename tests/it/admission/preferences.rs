@@ -39,7 +39,7 @@ fn what_is_turned_off_while_it_waits_ends_at_its_next_turn() {
     assert_eq!(delivery["state"], "suppressed");
     assert_eq!(
         delivery["reason"],
-        "Suppressed: messages like this are turned off on this channel, by the preferences of to.recipient or the class's defaults."
+        "Suppressed: messages like this are turned off on this channel, by the recipient or for everybody who has not asked for them."
     );
     // Nobody else's.
     assert_ne!(live.get(&format!("/v1/notifications/{bob}"))["state"], "suppressed");

@@ -1,13 +1,19 @@
 //! The recipients' own pages: unsubscribe by RFC 8058, and preferences.
 
+use std::sync::Arc;
+
+use belfry::intake::links::Linker;
+use belfry::ports::clock::Clock as _;
 use belfry::ports::deliveries::{Deliveries as _, Owner};
+use belfry::ports::links::{Link, LinkedAddress};
 use belfry::ports::suppressions::{MOST_OF_ONE, Put, Suppressed, Suppressions as _};
-use belfry_domain::NotificationId;
 use belfry_domain::suppression::SuppressionKind;
+use belfry_domain::{ChannelKind, NotificationId};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::bed::*;
+use super::policy::policy;
 
 /// A campaign's mail to somebody. `to` may name a recipient.
 pub(super) fn news(to: Value) -> Value {
@@ -204,7 +210,8 @@ async fn a_page_that_is_saved_unchanged_changes_nothing() {
     let wanted = json!({"categories": {"transactional": {"apns": false, "fcm": true}, "marketing": {"email": false}}});
     bed.ask(Method::PUT, "/v1/preferences/ann").json(&wanted).told().await;
     let before = bed.get("/v1/preferences/ann").await.text;
-    let path = link_of(&bed, "first", json!({"recipient": "ann", "email": "ann@example.com"})).await + "/preferences";
+    let path = link_of(&bed, "first", json!({"recipient": "ann", "email": "ann@example.com", "locale": "en"})).await
+        + "/preferences";
     let page = visit(&bed, Method::GET, &path, None).await.text;
     assert!(page.contains("value=\"transactional/push\" checked"), "{page}");
     let shown = page.split("name=\"shown\" value=\"").skip(1).map(|rest| format!("shown={}", until_quote(rest)));
@@ -256,6 +263,31 @@ async fn where_there_is_no_room_for_one_more_category_nothing_comes_back() {
     let one = "shown=marketing%2Femail&shown=receipt%2Femail&on=receipt%2Femail";
     visit(&bed, Method::POST, &format!("{path}/preferences"), Some(one)).await;
     assert_eq!(state(&bed, "third", &news(ann())).await, "suppressed");
+}
+
+/// A class that was made required since: what would be kept for nothing is not kept, and the page says how it is.
+#[tokio::test]
+async fn what_cannot_be_turned_off_any_more_is_not_turned_off_by_an_old_link() {
+    let bed = Bed::new().await;
+    let policy = Arc::new(policy());
+    let address = LinkedAddress { channel: ChannelKind::Email, hash: "ab".repeat(12), mask: "a…@example.com".into() };
+    let link = Link {
+        tenant: "acme".into(),
+        environment: "live".into(),
+        recipient: None,
+        address: Some(address),
+        category: Some("code".into()),
+        locale: Some("en".into()),
+        until: bed.clock.now().plus(DAY),
+    };
+    let url = Linker::new(Arc::new(move || policy.clone()), &[7; 32]).url(&link);
+    let path = url.split_once("/u/").map(|(_, token)| format!("/u/{token}")).unwrap();
+    for (method, form) in [(Method::GET, None), (Method::POST, Some(ONE_CLICK)), (Method::GET, None)] {
+        let page = visit(&bed, method, &path, form).await;
+        assert!(page.status == 200 && page.text.contains("Always sent"), "{}", page.text);
+        assert!(!page.text.contains("value=\"unsubscribe\""), "{}", page.text);
+    }
+    assert_eq!(bed.get("/v1/suppressions").await.json()["data"], json!([]));
 }
 
 #[tokio::test]
