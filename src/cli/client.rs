@@ -199,6 +199,12 @@ impl Client {
         }
     }
 
+    /// # Errors
+    /// The server is away.
+    pub async fn put(&self, path: &str, body: String) -> Result<Answer, Failure> {
+        self.call(Method::PUT, path, None, Some(body)).await
+    }
+
     /// `idempotency_key` as it shall stand in the header.
     ///
     /// # Errors

@@ -100,6 +100,11 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
             };
             format!("put off{until}{times}: {why}")
         }
+        "cap_full" => {
+            let cap = entry.cap.as_ref().map_or_else(|| "a cap".into(), |cap| format!("the cap \"{cap}\""));
+            let until = entry.until.map(|until| format!(" before {}", moment(start, until))).unwrap_or_default();
+            format!("not sent: {cap} is full, and has no room{until}")
+        }
         "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
         "looked_up" => "asked the provider: it has it not".into(),
         "readdressed" => "sent to the device's newer token from here on".into(),

@@ -25,6 +25,7 @@ mod health;
 mod keys;
 mod local;
 mod pauses;
+mod preferences;
 mod restored;
 mod send;
 mod serve;
@@ -91,6 +92,9 @@ enum Command {
     /// What waits until it is resumed: a channel, a provider, a class, a template, a group, a tenant, or all
     #[command(subcommand)]
     Pauses(pauses::PausesCommand),
+    /// What a recipient wants to hear, and a link to their own page
+    #[command(subcommand)]
+    Preferences(preferences::PreferencesCommand),
     /// Addresses that nothing, or nothing of a category, may go to
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
@@ -174,6 +178,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
         Command::Restored(args) => runtime()?.block_on(restored::run(shell, &args)),
+        Command::Preferences(command) => runtime()?.block_on(preferences::run(shell, &command)),
         Command::Pauses(command) => runtime()?.block_on(pauses::run(shell, &command)),
         Command::Suppressions(command) => runtime()?.block_on(suppressions::run(shell, &command)),
         Command::Drill(args) => runtime()?.block_on(drill::run(shell, &args)),

@@ -170,7 +170,7 @@ impl<'a> Work<'a> {
         let full = Full { until: ours(full.until), open_until: full.open_until.map(ours) };
         let Some(take) = takes.get(at) else { return Err(None) };
         let verdict = refused(delivery, take.cap, full, now);
-        let suppressed = matches!(verdict, Verdict::Suppress(_));
+        let suppressed = matches!(verdict, Verdict::OverCap { .. });
         shared.deps.facts.record(&Fact::Capped { cap: take.cap.name.clone(), suppressed });
         Err(Some(Event::Admitted(verdict)))
     }

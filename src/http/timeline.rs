@@ -15,7 +15,7 @@ use crate::intake::instant::rfc3339;
 pub struct EntryView {
     #[schema(format = DateTime)]
     pub at: String,
-    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `looked_up`,
+    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `cap_full` (of a cap that suppresses; `until` then there is no room in it), `looked_up`,
     /// `readdressed` (from here on to a newer token of the same device), `stop_asked`, `receipt`, `redriven`, `sent_again`, `resolved`, `ended`.
     pub what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,6 +125,9 @@ impl EntryView {
                 times: (*times > 1).then_some(*times),
                 ..base
             },
+            Happened::CapFull { cap, opens } => {
+                Self { what: "cap_full", until: Some(rfc3339(*opens)), cap: Some(cap.clone()), ..base }
+            }
             Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },
             Happened::Readdressed => Self { what: "readdressed", ..base },
             Happened::StopAsked { by, why } => {

@@ -2,6 +2,7 @@
 //! address that passes here is safe in a header and in an SMTP command.
 
 use belfry_domain::{ChannelKind, hex};
+use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::canonical::Secret;
 use crate::ports::deliveries::Owner;
@@ -90,7 +91,9 @@ pub fn normal(channel: ChannelKind, address: &str) -> String {
     match address.rsplit_once('@') {
         Some((local, domain)) if channel == ChannelKind::Email => {
             let domain = idna::domain_to_ascii(domain).unwrap_or_else(|_| domain.to_lowercase());
-            format!("{}@{domain}", local.to_lowercase())
+            // As domains are by IDNA: "é" as one character or as two is typed and shown alike.
+            let local = ComposingNormalizerBorrowed::new_nfc().normalize(&local.to_lowercase()).into_owned();
+            format!("{local}@{domain}")
         }
         _ => address.to_owned(),
     }
@@ -227,6 +230,10 @@ mod tests {
         let secret = Secret::new(&[1; 32]);
         let mail = |address| hash(&secret, ChannelKind::Email, address);
         assert_eq!(mail("Ann@EXÄMPLE.test"), mail("ann@xn--exmple-cua.test"));
+        // "é" and "e" with a combining accent; a letter in upper case whose lower case is two characters.
+        assert_eq!(mail("jos\u{e9}@example.com"), mail("JOSE\u{301}@example.com"));
+        assert_eq!(mail("\u{130}@example.com"), mail("i\u{307}@example.com"));
+        assert_ne!(mail("jos\u{e9}@example.com"), mail("jose@example.com"));
         assert_ne!(mail("ann@example.com"), mail("bob@example.com"));
         assert_ne!(mail("a@b.c"), hash(&Secret::new(&[2; 32]), ChannelKind::Email, "a@b.c"));
         assert_eq!(mail("Ann@example.com"), hash_by_form(&secret, "ann@EXAMPLE.com"));

@@ -28,6 +28,11 @@ pub enum Verdict {
         until: UnixMs,
         why: DeferWhy,
     },
+    /// It ends here because this cap is full, which has no room before `opens`.
+    OverCap {
+        cap: String,
+        opens: UnixMs,
+    },
     /// This cap is full. To be asked again at `until`.
     Capped {
         until: UnixMs,
@@ -140,7 +145,7 @@ pub fn refused(delivery: &Delivery, cap: &Cap, full: Full, now: UnixMs) -> Verdi
     match (cap.then, full.open_until) {
         (Then::Defer | Then::Suppress, Some(open_until)) => hold(full.until.min(open_until).min(again)),
         (Then::Suppress, None) if !delivery.this_send_may_have_arrived() => {
-            Verdict::Suppress(Why::said(WhyCode::CapReached, &cap.name))
+            Verdict::OverCap { cap: cap.name.clone(), opens: full.until }
         }
         (Then::Defer | Then::Suppress, None) => hold(full.until),
     }

@@ -1,5 +1,7 @@
 //! The reason sentence: what a support agent reads aloud.
 
+use jiff::Timestamp;
+
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, Stop};
 use crate::lane::{OUTBOX, UNSERVED};
 use crate::outcome::{Why, WhyCode};
@@ -27,7 +29,9 @@ impl Delivery {
             }
             State::Expired if self.maybe_sent || self.attempts > 0 => "Expired before it could be tried again.".into(),
             State::Expired => "Expired before it could be sent.".into(),
-            State::Suppressed => format!("Suppressed: {}.", self.last_words("nothing may go there")),
+            State::Suppressed => {
+                format!("Suppressed: {}{}.", self.last_words("nothing may go there"), self.opens().unwrap_or_default())
+            }
             State::Cancelled => self.cancelled(),
             State::Superseded => self.superseded(),
             State::Unknown => format!(
@@ -222,6 +226,18 @@ impl Delivery {
     /// The cap that it was last held back by, where nothing came after.
     pub(crate) fn capped(&self) -> Option<&str> {
         self.last.as_ref().filter(|why| why.code == WhyCode::CapReached)?.answer.as_deref()
+    }
+
+    /// When there is room again in the cap that it was suppressed for; to the next full second.
+    fn opens(&self) -> Option<String> {
+        self.capped()?;
+        let opens = self.timeline.entries.iter().rev().find_map(|entry| match entry.happened {
+            Happened::CapFull { opens, .. } => Some(opens),
+            _ => None,
+        })?;
+        let instant =
+            Timestamp::from_second(opens.0.div_euclid(1000) + i64::from(opens.0.rem_euclid(1000) > 0)).ok()?;
+        Some(format!(", and there is no room before {instant}"))
     }
 
     fn last_is(&self, codes: &[WhyCode]) -> bool {

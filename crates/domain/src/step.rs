@@ -277,6 +277,12 @@ impl Draft<'_> {
                 self.stop(&stop);
             }
             Verdict::Suppress(why) => self.suppress(why),
+            Verdict::OverCap { cap, opens } => {
+                if !self.stopped_meanwhile() {
+                    self.next.timeline.push(self.env.now, Happened::CapFull { cap: cap.clone(), opens });
+                    self.suppress(Why::said(WhyCode::CapReached, cap));
+                }
+            }
             Verdict::Hold { until, why } => self.put_off(until, why),
             Verdict::Capped { until, cap } => {
                 if !self.stopped_meanwhile() {

@@ -93,6 +93,11 @@ pub enum Happened {
         #[serde(default = "once", skip_serializing_if = "is_once")]
         times: u32,
     },
+    /// Not sent because a cap is full that suppresses. There is no room in it before `opens`.
+    CapFull {
+        cap: String,
+        opens: UnixMs,
+    },
     LookedUp {
         found: bool,
     },
@@ -163,6 +168,7 @@ impl Happened {
             Self::Receipt { .. } | Self::SentAgain { .. } | Self::Redriven { .. } | Self::Resolved { .. } => true,
             Self::Received { .. }
             | Self::Deferred { .. }
+            | Self::CapFull { .. }
             | Self::Readdressed
             | Self::StopAsked { .. }
             | Self::Ended { .. } => false,

@@ -1,6 +1,7 @@
 //! What a template's author should look at before customers do: wording that says something else
 //! when it arrives twice, data that is only true once, and parts that are missing.
 
+mod bare;
 mod languages;
 mod unsubscribe;
 mod wording;
@@ -88,6 +89,7 @@ pub fn lint_content(content: &Content, classes: &Classes) -> Vec<Finding> {
     for template in content.by_name.values() {
         let mut found = Findings { template, list: Vec::new() };
         found.wording();
+        found.bare();
         found.styles();
         found.names();
         found.parts();
@@ -149,6 +151,19 @@ impl Findings<'_> {
                 (&path, line),
                 "`safe` lets a value be HTML; escape it, or be sure who writes it",
             );
+        }
+    }
+
+    fn bare(&mut self) {
+        let rendered = self.rendered();
+        let html = rendered.iter().filter(|(path, _)| is_html(path));
+        let found: Vec<(String, usize, String)> = html
+            .flat_map(|(path, text)| {
+                bare::bare_values(text).into_iter().map(|(line, what)| ((*path).clone(), line, what))
+            })
+            .collect();
+        for (path, line, what) in found {
+            self.add(Level::Warning, "bare_value", (&path, line), what);
         }
     }
 

@@ -39,25 +39,23 @@ pub fn fields(headers: &HeaderMap, body: &[u8]) -> Option<Fields> {
     }
 }
 
-/// `None`: nothing that a link's page knows. Nothing at all is one click.
+/// `None`: nothing that a link's page knows. Nothing at all is one click; a mail program's one click (RFC 8058, section
+/// 3.2) is one beside whatever else it sends.
 #[must_use]
 pub fn wish(fields: &Fields) -> Option<Wish> {
-    let mut asked = fields.iter().filter_map(|(name, value)| match name.as_str() {
-        "action" => Some(match value.as_str() {
-            "unsubscribe" => Some(Wish::Unsubscribe),
-            "resubscribe" => Some(Wish::Resubscribe),
-            _ => None,
-        }),
-        name if name.eq_ignore_ascii_case("List-Unsubscribe") => {
-            Some(value.trim().eq_ignore_ascii_case("One-Click").then_some(Wish::Unsubscribe))
-        }
+    let one_click = |(name, value): &(String, String)| {
+        name.eq_ignore_ascii_case("List-Unsubscribe") && value.trim().eq_ignore_ascii_case("One-Click")
+    };
+    if fields.is_empty() || fields.iter().any(one_click) {
+        return Some(Wish::Unsubscribe);
+    }
+    let mut asked = fields.iter().filter(|(name, _)| name == "action").map(|(_, value)| match value.as_str() {
+        "unsubscribe" => Some(Wish::Unsubscribe),
+        "resubscribe" => Some(Wish::Resubscribe),
         _ => None,
     });
-    match asked.next() {
-        None if fields.is_empty() => Some(Wish::Unsubscribe),
-        None => None,
-        Some(first) => asked.all(|other| other == first).then_some(first)?,
-    }
+    let first = asked.next()?;
+    asked.all(|other| other == first).then_some(first)?
 }
 
 /// What was chosen, of what the form showed: category, means, and whether it is to come. `None`: it shows nothing, or
@@ -150,6 +148,7 @@ mod tests {
             assert_eq!(wish(&read(None, text).unwrap()), Some(Wish::Unsubscribe), "{text}");
         }
         assert_eq!(asked(several, ""), Some(Wish::Unsubscribe));
+        assert_eq!(asked(URL, "List-Unsubscribe=One-Click&action=resubscribe"), Some(Wish::Unsubscribe));
         let back = format!("{}{}--a b--", part("x", "y\r\nz"), part("action", "resubscribe"));
         assert_eq!(read(Some(several), &back).unwrap()[0], ("x".to_owned(), "y\nz".to_owned()));
         assert_eq!(asked(several, &back), Some(Wish::Resubscribe));
@@ -165,7 +164,6 @@ mod tests {
             "action=",
             "action=Resubscribe",
             "action=unsubscribe&action=resubscribe",
-            "List-Unsubscribe=One-Click&action=resubscribe",
             "List-Unsubscribe=Two-Clicks",
             "utm=x",
             r#"{"action": "resubscribe"}"#,

@@ -4,6 +4,7 @@ mod asking;
 mod keys;
 mod looking;
 mod pausing;
+mod preferring;
 mod reloading;
 mod restored;
 mod roles;

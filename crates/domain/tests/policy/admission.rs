@@ -306,7 +306,7 @@ fn a_full_cap_suppresses_only_for_what_has_ended_and_never_what_may_have_arrived
         templates: vec![],
     };
     let hold = |until| Verdict::Capped { until, cap: "receipts_per_order".into() };
-    let gone = || Verdict::Suppress(Why::said(WhyCode::CapReached, "receipts_per_order"));
+    let gone = |opens| Verdict::OverCap { cap: "receipts_per_order".into(), opens };
     // By when the window has passed since the latest end of a call that is under way.
     let open = NOW.plus(seconds(3_604));
     let table = [
@@ -315,7 +315,7 @@ fn a_full_cap_suppresses_only_for_what_has_ended_and_never_what_may_have_arrived
         (Then::Defer, until, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Defer, until, None, true, hold(until)),
         (Then::Defer, open, Some(late), false, hold(NOW.plus(seconds(30)))),
-        (Then::Suppress, until, None, false, gone()),
+        (Then::Suppress, until, None, false, gone(until)),
         (Then::Suppress, until, Some(soon), false, hold(soon)),
         (Then::Suppress, until, Some(late), false, hold(NOW.plus(seconds(30)))),
         (Then::Suppress, until, Some(soon), true, hold(soon)),
@@ -355,6 +355,16 @@ fn what_waits_for_room_names_the_cap_and_when_it_opens() {
     let next = step(&delivery, &class, capped.clone(), env(false)).unwrap().next;
     assert_eq!(next.state, State::Deferred { until, why: DeferWhy::Cap });
     assert_eq!(next.reason(), "Waiting because as many as the cap \"receipts_per_order\" allows are counted.");
-    let stopped = step(&Delivery { stop: Some(cancel()), ..delivery }, &class, capped, env(false)).unwrap().next;
-    assert_eq!(stopped.state, State::Cancelled);
+    let full = Event::Admitted(Verdict::OverCap { cap: "receipts_per_order".into(), opens: UnixMs(1_796_083_200_001) });
+    let gone = step(&delivery, &class, full.clone(), env(false)).unwrap().next;
+    assert_eq!(gone.state, State::Suppressed);
+    assert_eq!(
+        gone.reason(),
+        "Suppressed: as many as the cap \"receipts_per_order\" allows were counted, and there is no room before \
+         2026-12-01T00:00:01Z."
+    );
+    for event in [capped, full] {
+        let asked = Delivery { stop: Some(cancel()), ..delivery.clone() };
+        assert_eq!(step(&asked, &class, event, env(false)).unwrap().next.state, State::Cancelled);
+    }
 }

@@ -214,6 +214,7 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("admitted: cancelled".into(), Event::Admitted(Verdict::Stop(cancel()))),
         ("admitted: superseded".into(), Event::Admitted(Verdict::Stop(Stop::Supersede { by_version: 3 }))),
         ("admitted: suppressed".into(), Event::Admitted(Verdict::Suppress(Why::new(WhyCode::Unsubscribed)))),
+        ("admitted: over a cap".into(), over_cap()),
         ("admitted: on hold".into(), Event::Admitted(Verdict::Hold { until: soon(), why: DeferWhy::QuietHours })),
         ("held by the budget".into(), held(DeferWhy::Budget)),
         ("held by the circuit".into(), held(DeferWhy::Breaker)),
@@ -256,6 +257,10 @@ pub(crate) fn events() -> Vec<(String, Event)> {
 
 fn held(why: DeferWhy) -> Event {
     Event::Held { until: soon(), why }
+}
+
+fn over_cap() -> Event {
+    Event::Admitted(Verdict::OverCap { cap: "receipts_per_order".into(), opens: soon() })
 }
 
 fn soon() -> UnixMs {

@@ -55,7 +55,7 @@ fn outcomes() -> Vec<Outcome> {
 /// Every reason for which admission ends something.
 fn suppressed() -> impl Iterator<Item = Why> {
     let kinds = SuppressionKind::ALL.iter().map(|kind| Why::new(kind.code()));
-    kinds.chain([Why::new(WhyCode::TurnedOff), Why::said(WhyCode::CapReached, "receipts_per_order")])
+    kinds.chain([Why::new(WhyCode::TurnedOff)])
 }
 
 fn events(depth: usize) -> Vec<Event> {
@@ -67,6 +67,7 @@ fn events(depth: usize) -> Vec<Event> {
     all.push(Event::Undeliverable(Undeliverable::Dead));
     all.extend([DeferWhy::QuietHours, DeferWhy::Paused].map(|why| Event::Admitted(Verdict::Hold { until: NOW, why })));
     all.push(Event::Admitted(Verdict::Capped { until: NOW, cap: "receipts_per_order".into() }));
+    all.push(Event::Admitted(Verdict::OverCap { cap: "receipts_per_order".into(), opens: NOW }));
     all.extend(suppressed().map(|why| Event::Admitted(Verdict::Suppress(why))));
     all.extend([ReceiptKind::Delivered, ReceiptKind::Bounced].map(Event::Receipt));
     all.extend([Looked::Found { provider_ref: None }, Looked::NotYet, Looked::Absent].map(Event::LookedUp));

@@ -121,6 +121,7 @@ fn what(happened: &Happened) -> String {
         Happened::Received { .. }
         | Happened::StaleReport { .. }
         | Happened::Deferred { .. }
+        | Happened::CapFull { .. }
         | Happened::LookedUp { .. }
         | Happened::Readdressed
         | Happened::StopAsked { .. }
@@ -137,6 +138,7 @@ const fn serde_name(happened: &Happened) -> &'static str {
         Happened::Lapsed { .. } => "lapsed",
         Happened::StaleReport { .. } => "stale report",
         Happened::Deferred { .. } => "deferred",
+        Happened::CapFull { .. } => "cap full",
         Happened::LookedUp { .. } => "looked up",
         Happened::Readdressed => "readdressed",
         Happened::StopAsked { .. } => "stop asked",

@@ -59,6 +59,7 @@ const SENT_AGAIN: u8 = 9;
 const RESOLVED: u8 = 10;
 const ENDED: u8 = 11;
 const READDRESSED: u8 = 12;
+const CAP_FULL: u8 = 13;
 
 impl<'a> Event<'a> {
     pub fn of(entry: &'a Entry) -> Self {
@@ -95,6 +96,7 @@ impl<'a> Event<'a> {
                 times: (*times > 1).then_some(*times),
                 ..it
             },
+            Happened::CapFull { cap, opens } => Self { what: CAP_FULL, until: Some(opens.0), text: Some(cap), ..it },
             Happened::LookedUp { found } => Self { what: LOOKED_UP, yes: Some(*found), ..it },
             Happened::Readdressed => Self { what: READDRESSED, ..it },
             Happened::StopAsked { by, why } => Self { what: STOP_ASKED, by: Some(by), text: Some(why), ..it },
@@ -134,6 +136,7 @@ impl<'a> Event<'a> {
                 cap: self.text.map(str::to_owned),
                 times: self.times.unwrap_or(1),
             },
+            CAP_FULL => Happened::CapFull { cap: text, opens: UnixMs(self.until.unwrap_or_default()) },
             LOOKED_UP => Happened::LookedUp { found: yes },
             READDRESSED => Happened::Readdressed,
             STOP_ASKED => Happened::StopAsked { by, why: text },
