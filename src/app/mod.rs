@@ -132,9 +132,10 @@ pub async fn start_telling(
     };
     providers::tell_certificates(&parts.policy.borrow(), &*parts.recorder);
     let first_key = parts.first_key(&config).await?;
+    // Before anything is done by its clock.
+    parts.take_part().await;
     let deps = parts.api(&config, &providers, &front.drain, address).await?;
     let engine = parts.engine(&config, inbox).await?;
-    parts.take_part();
     front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
     let Front { drain, serving, .. } = front;
     let grace = config.engine.shutdown_grace.0;
@@ -309,9 +310,7 @@ impl RunningApp {
         let began = MachineClock.boot();
         self.recorder.record(&Fact::Draining { calls: self.engine.in_flight(), grace: self.grace });
         self.drain.begin();
-        if self.roles.has(Role::Worker) {
-            self.stores.leave(&self.node).await;
-        }
+        self.stores.leave(&self.node).await;
         tokio::join!(self.engine.drain(self.grace, SETTLE_GRACE), async {
             // The listener's task only ends by itself: its end says nothing more.
             while self.serving.join_next().await.is_some() {}

@@ -57,10 +57,8 @@ impl Parts {
     }
 
     /// Others leave to this node what it prefers: only where it works.
-    pub(super) fn take_part(&self) {
-        if self.roles.has(Role::Worker) {
-            self.stores.join(&self.node);
-        }
+    pub(super) async fn take_part(&self) {
+        self.stores.join(&self.node, self.roles.has(Role::Worker)).await;
     }
 
     pub(super) async fn api(

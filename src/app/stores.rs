@@ -199,10 +199,10 @@ impl Stores {
         Ok(())
     }
 
-    /// Takes part in the work under this name, where several nodes share it.
-    pub fn join(&self, node: &str) {
+    /// Takes part under this name where there are several nodes; `works`: in the work as well.
+    pub async fn join(&self, node: &str, works: bool) {
         if let Place::Redis(store) = &self.place {
-            store.join(node);
+            store.join(node, works).await;
         }
     }
 

@@ -20,6 +20,9 @@ pub enum StoreNews {
     Awaited { why: String },
     /// The store's clock and this node's differ by so much (milliseconds, positive: the store is ahead).
     ClockSkew { ms: i64 },
+    /// This node's clock is so far ahead (milliseconds, negative: behind) of what most nodes and the store agree on that it
+    /// takes no part; `None`: no longer.
+    Astray { ms: Option<i64> },
 }
 
 /// Whoever is told. Must not block.

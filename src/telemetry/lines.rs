@@ -341,6 +341,13 @@ fn store_news(news: &StoreNews) {
         StoreNews::Awaited { why } => {
             warn!(target: STORE, fact = "store_awaited", why, "the store is away; the start waits for it");
         }
+        StoreNews::Astray { ms: Some(ms) } => {
+            error!(target: STORE, fact = "clock_astray", ms,
+                "this node's clock is ahead of most others' by so much; it accepts and claims nothing until that is mended");
+        }
+        StoreNews::Astray { ms: None } => {
+            info!(target: STORE, fact = "clock_in_time", "this node's clock agrees with the others' again");
+        }
         StoreNews::ClockSkew { ms } => {
             warn!(target: STORE, fact = "clock_skew", ms, "how far the store's clock is ahead of this node's");
         }

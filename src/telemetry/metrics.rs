@@ -328,7 +328,7 @@ impl Metrics {
                 self.families.unreadable.inc();
             }
             // Nobody reads metrics of what does not listen yet.
-            StoreNews::Awaited { why: _ } => {}
+            StoreNews::Awaited { .. } | StoreNews::Astray { .. } => {}
             StoreNews::ClockSkew { ms } => {
                 self.families.skew.set(*ms);
             }

@@ -23,6 +23,7 @@ pub mod preferences;
 pub mod quiet;
 pub mod retry;
 pub mod share;
+pub mod skew;
 pub mod step;
 pub mod subject;
 pub mod suppression;

@@ -65,6 +65,7 @@ impl Pauses for RedisStore {
     }
 
     async fn drop_over(&self, now: UnixMs) -> Result<Vec<KeptPause>> {
+        self.in_time()?;
         let over = self.installation("drop_over", vec![dead_time(now).into_bytes()], Need::Durable).await?;
         all(over.ok_or_else(|| corrupt("an answer"))?)
     }

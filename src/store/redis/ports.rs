@@ -15,10 +15,12 @@ use crate::ports::deliveries::{
 #[async_trait]
 impl Deliveries for RedisStore {
     async fn accept(&self, batch: Vec<NewNotification>) -> Result<Vec<Accepted>> {
+        self.in_time()?;
         self.accept_all(batch).await
     }
 
     async fn claim(&self, ask: ClaimAsk) -> Result<Claims> {
+        self.in_time()?;
         self.claim_over_shards(&ask).await
     }
 
@@ -51,6 +53,7 @@ impl Deliveries for RedisStore {
     }
 
     async fn receipts_overdue(&self, now: UnixMs, limit: u16) -> Result<Vec<Delivery>> {
+        self.in_time()?;
         self.overdue(now, limit).await
     }
 
@@ -83,6 +86,7 @@ impl Deliveries for RedisStore {
     }
 
     async fn purge(&self, ask: PurgeAsk) -> Result<Purged> {
+        self.in_time()?;
         self.purge_all(ask).await
     }
 
@@ -95,6 +99,7 @@ impl Deliveries for RedisStore {
     }
 
     async fn probe(&self) -> Result<Vec<String>> {
+        self.in_time()?;
         self.probe_all().await
     }
 }

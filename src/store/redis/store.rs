@@ -15,7 +15,7 @@ use super::codec::{Result, corrupt};
 use super::keys::Names;
 use super::link::{Call, Link, Need, Wake, wakes};
 use super::mend;
-use super::presence::is_skewed;
+use super::presence::{Timepiece, is_skewed};
 use super::script::Script;
 use super::scripts::Scripts;
 use super::shard::Shard;
@@ -87,6 +87,7 @@ pub struct RedisStore {
     pub(super) mark: u64,
     /// The two clocks were found too far apart, and that was told.
     skewed: AtomicBool,
+    pub(super) timepiece: Mutex<Timepiece>,
     /// Says that this node is there, until it leaves.
     pub(super) staying: Mutex<Option<AbortHandle>>,
     /// Which unreadable deliveries have been told of.
@@ -150,6 +151,7 @@ impl RedisStore {
             watch,
             mark,
             skewed: AtomicBool::new(false),
+            timepiece: Mutex::default(),
             staying: Mutex::default(),
             unreadable: Mutex::default(),
             secret: OnceLock::new(),

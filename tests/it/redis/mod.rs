@@ -1,6 +1,7 @@
 //! Real Redis servers for the tests (one, a Cluster, a primary that sentinels watch), and what the
 //! link to them does when they falter.
 
+mod astray;
 mod calls;
 mod caps;
 pub(crate) mod cluster;

@@ -123,8 +123,8 @@ async fn a_node_that_leaves_stays_away() {
         RedisStore::new(link, Names::new("belfry".into(), 2), clocks, Arc::new(Unwatched), super::mark())
     };
     let (leaving, staying) = (node(), node());
-    leaving.join("leaving");
-    staying.join("staying");
+    leaving.join("leaving", true).await;
+    staying.join("staying", true).await;
     let heard_of = |name: &str| server.ask::<Option<i64>>(&["ZSCORE", "belfry:{i}:nodes", name]);
     until("both are there", PATIENCE, || {
         (heard_of("leaving").is_some() && heard_of("staying").is_some()).then_some(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use belfry::facts::Fact;
 use belfry_domain::caps::{self, Cap, Per, Then};
+use belfry_domain::timeline::Happened;
 use belfry_domain::{ChannelKind, State, UnixMs};
 
 use super::bugs::{self, Bug};
@@ -188,13 +189,21 @@ fn what_is_too_many_ends_suppressed_and_says_by_what() {
         let caps = [Cap { then: Then::Suppress, ..cap("three", (3, 60), &[class], &[]) }];
         let run = Run::new(plan(9, 2, at_once(10, class), &caps));
         assert!(run.play());
-        assert_eq!(counted(&run, &caps[0], ChannelKind::Email).len(), 3, "{class}");
+        let at = counted(&run, &caps[0], ChannelKind::Email);
+        assert_eq!(at.len(), 3, "{class}");
         let ids = run.world.told().acknowledged.clone();
         let ended: Vec<_> = ids.into_values().map(|id| run.record(id).unwrap().deliveries.remove(0)).collect();
         let suppressed: Vec<_> = ended.iter().filter(|one| one.state == State::Suppressed).collect();
         assert_eq!(suppressed.len(), 7, "{class}");
         for one in suppressed {
-            assert_eq!(one.reason(), "Suppressed: as many as the cap \"three\" allows were counted.");
+            let [.., entry, _] = &one.timeline.entries[..] else { panic!("{:?}", one.timeline) };
+            let Happened::CapFull { cap, opens } = &entry.happened else { panic!("{:?}", one.timeline) };
+            // Not before the first of the three is out of the window, and by when all are.
+            assert_eq!(cap, "three");
+            assert!(*opens >= at[0].plus(Duration::from_secs(60)), "{opens:?} {at:?}");
+            assert!(*opens < at[2].plus(Duration::from_secs(120)), "{opens:?} {at:?}");
+            let reason = "Suppressed: as many as the cap \"three\" allows were counted, and there is no room before 2";
+            assert!(one.reason().starts_with(reason), "{}", one.reason());
             assert_eq!(one.attempts, 0);
         }
         let told = run.world.told();
