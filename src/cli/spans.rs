@@ -69,7 +69,7 @@ mod tests {
     fn an_instant_of_another_day_has_its_date() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let start = at("2026-11-29T23:59:58Z");
-        assert_eq!(moment(start, at("2026-11-29T23:59:59.5Z")), "23:59:59.500 (+1.5 s)");
+        assert_eq!(moment(start, at("2026-11-29T23:59:59.5Z")), "23:59:59.500Z (+1.5 s)");
         assert_eq!(moment(start, at("2026-11-30T00:00:01Z")), "2026-11-30T00:00:01.000Z (+3.0 s)");
         assert_eq!(relative(start, at("2026-11-29T00:00:00Z")), "+0 ms");
     }
