@@ -84,9 +84,14 @@ pub struct EntryView {
 }
 
 impl EntryView {
+    fn cap_full(cap: &str, until: &str, base: Self) -> Self {
+        Self { what: "cap_full", until: Some(until.to_owned()), cap: Some(cap.to_owned()), ..base }
+    }
+
     #[must_use]
     pub fn new(entry: &Entry) -> Self {
         let base = Self { at: rfc3339(entry.at), ..Self::default() };
+        let said = |why: &String| (!why.is_empty()).then(|| why.clone());
         match &entry.happened {
             Happened::Received { via } => Self { what: "received", via: Some(Hop::name(*via)), ..base },
             Happened::Attempt { send, attempt, claim, outcome, why, took } => Self {
@@ -125,13 +130,11 @@ impl EntryView {
                 times: (*times > 1).then_some(*times),
                 ..base
             },
-            Happened::CapFull { cap, opens } => {
-                Self { what: "cap_full", until: Some(rfc3339(*opens)), cap: Some(cap.clone()), ..base }
-            }
+            Happened::CapFull { cap, opens } => Self::cap_full(cap, &rfc3339(*opens), base),
             Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },
             Happened::Readdressed => Self { what: "readdressed", ..base },
             Happened::StopAsked { by, why } => {
-                Self { what: "stop_asked", by: Some(by.clone()), text: (!why.is_empty()).then(|| why.clone()), ..base }
+                Self { what: "stop_asked", by: Some(by.clone()), text: said(why), ..base }
             }
             Happened::Receipt { kind } => Self { what: "receipt", receipt: Some(ReceiptKind::name(*kind)), ..base },
             Happened::Redriven { by } => Self { what: "redriven", by: Some(by.clone()), ..base },
@@ -142,7 +145,7 @@ impl EntryView {
                 what: "resolved",
                 by: Some(by.clone()),
                 resolution: Some(Resolution::name(*to)),
-                text: (!why.is_empty()).then(|| why.clone()),
+                text: said(why),
                 ..base
             },
             Happened::Ended { state } => Self { what: "ended", state: Some(*state), ..base },

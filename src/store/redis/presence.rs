@@ -44,7 +44,7 @@ pub(super) enum Time {
     Alone,
     /// Nobody has answered yet.
     NotCompared,
-    InTime,
+    Right,
     /// So far ahead of most others' (milliseconds).
     Astray(i64),
 }
@@ -133,8 +133,8 @@ impl RedisStore {
         let mut piece = self.timepiece();
         let time = match ahead.map(|ahead| astray(ahead, &[clocks, &[0]].concat())) {
             Some(Some(ms)) => Time::Astray(ms),
-            Some(None) => Time::InTime,
-            None if piece.time == Time::NotCompared => Time::InTime,
+            Some(None) => Time::Right,
+            None if piece.time == Time::NotCompared => Time::Right,
             None => piece.time,
         };
         let was = std::mem::replace(&mut piece.time, time);
@@ -156,7 +156,7 @@ impl RedisStore {
     /// It may not. Others do the work.
     pub(super) fn in_time(&self) -> Result<()> {
         let why = match self.timepiece().time {
-            Time::Alone | Time::InTime => return Ok(()),
+            Time::Alone | Time::Right => return Ok(()),
             Time::NotCompared => "this node has not yet compared its clock with the others'".to_owned(),
             Time::Astray(ms) => {
                 let (seconds, way) = (ms.unsigned_abs() / 1000, if ms > 0 { "ahead of" } else { "behind" });
