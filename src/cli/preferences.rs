@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belfry_domain::ChannelKind;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use super::Shell;
 use super::client::{Answer, Client, ServerArgs};
 use super::exit::{Exit, Failure};
 use super::terminal::{Colour, Format, Look, print, print_json_text, table};
+use crate::ports::recipients::{NAME, is_name};
 
 #[derive(Subcommand)]
 pub enum PreferencesCommand {
@@ -65,9 +67,6 @@ pub struct LinkArgs {
     #[command(flatten)]
     server: ServerArgs,
 }
-
-/// The channels of devices.
-const PUSH: [&str; 3] = ["apns", "fcm", "web_push"];
 
 #[derive(Deserialize)]
 struct Kept {
@@ -147,12 +146,15 @@ impl SetArgs {
             "every" => &mut every,
             category => categories.entry(category.to_owned()).or_default(),
         };
-        let channels = if self.channel == "push" { &PUSH[..] } else { &[self.channel.as_str()] };
+        let channels = match self.channel.as_str() {
+            "push" => ChannelKind::PUSH.map(ChannelKind::name).to_vec(),
+            channel => vec![channel],
+        };
         for channel in channels {
             match self.to {
-                Switch::On => of.insert((*channel).to_owned(), true),
-                Switch::Off => of.insert((*channel).to_owned(), false),
-                Switch::Default => of.remove(*channel),
+                Switch::On => of.insert(channel.to_owned(), true),
+                Switch::Off => of.insert(channel.to_owned(), false),
+                Switch::Default => of.remove(channel),
             };
         }
         categories.retain(|_, said| !said.is_empty());
@@ -166,13 +168,11 @@ impl SetArgs {
 
 /// It becomes part of a URL.
 fn path_of(recipient: &str) -> Result<String, Failure> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
-    if !(1..=255).contains(&recipient.len())
-        || !recipient.bytes().all(fits)
-        || recipient.bytes().all(|byte| byte == b'.')
-    {
-        let what = "the recipient: must be 1 to 255 letters, digits and any of . _ ~ : @ -, and not dots alone";
-        return Err(Failure::new(Exit::Usage, what));
+    if !is_name(recipient) {
+        return Err(Failure::new(Exit::Usage, format!("the recipient: {NAME}")));
+    }
+    if recipient.bytes().all(|byte| byte == b'.') {
+        return Err(Failure::new(Exit::Usage, "the recipient: must not be dots alone, which a URL takes for folders"));
     }
     Ok(format!("/v1/preferences/{recipient}"))
 }

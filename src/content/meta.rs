@@ -158,7 +158,7 @@ impl Written<'_> {
         let mut channels = Vec::new();
         for name in names {
             match (name.as_str(), name.parse()) {
-                ("push", _) => channels.extend([ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
+                ("push", _) => channels.extend(ChannelKind::PUSH),
                 (_, Ok(channel)) => channels.push(channel),
                 (_, Err(_)) => {
                     let known: Vec<&str> =

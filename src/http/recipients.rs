@@ -19,8 +19,8 @@ use super::schema;
 use crate::intake::address;
 use crate::intake::fields::FieldProblem;
 use crate::intake::instant::rfc3339;
-use crate::intake::registrar::{NAME, is_name, read_device, read_profile};
-use crate::ports::recipients::{Device, DeviceRef, MOST_DEVICES, Recipient};
+use crate::intake::registrar::{read_device, read_profile};
+use crate::ports::recipients::{Device, DeviceRef, MOST_DEVICES, NAME, Recipient, is_name};
 
 /// What is kept of a recipient besides devices.
 #[derive(ToSchema)]

@@ -71,7 +71,7 @@ fn no_address(pointer: String, to: &To, problems: &mut Problems) {
 
 fn meant(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<Vec<ChannelKind>> {
     match node.text().map(|name| (name, name.parse())) {
-        Some((PUSH, _)) => Some(vec![ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush]),
+        Some((PUSH, _)) => Some(ChannelKind::PUSH.to_vec()),
         Some((_, Ok(channel))) => Some(vec![channel]),
         _ => {
             let all: Vec<_> = ChannelKind::ALL.iter().map(|one| one.name()).collect();

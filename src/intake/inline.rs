@@ -70,7 +70,10 @@ pub fn read_envelope(node: &Node<'_>, problems: &mut Problems) -> Content {
     let mut found = Problems::default();
     let content = read(node, &mut found);
     // What must not be there need not be right.
-    found.lasting.retain(|one| !strangers.iter().any(|place| one.pointer.starts_with(place.as_str())));
+    let under = |pointer: &str, place: &str| {
+        pointer.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    found.lasting.retain(|one| !strangers.iter().any(|place| under(&one.pointer, place)));
     problems.lasting.extend(found.lasting);
     problems.passing.extend(found.passing);
     for place in strangers {

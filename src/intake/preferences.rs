@@ -22,7 +22,6 @@ use crate::ports::preferences::{Person, PreferenceBook, Wishes};
 pub const MEMBERS: &[&str] = &["every", "categories"];
 /// `push` is all three kinds of devices.
 pub const SWITCHES: &[&str] = &["all", "push", "email", "apns", "fcm", "web_push", "sms", "webhook", "chat", "inbox"];
-const DEVICES: [ChannelKind; 3] = [ChannelKind::Apns, ChannelKind::Fcm, ChannelKind::WebPush];
 /// How often it is written over what was read, where others write at the same time.
 const MOST_TRIES: usize = 16;
 
@@ -197,7 +196,7 @@ fn switches(node: &Node<'_>, pointer: &str, problems: &mut Problems) -> Option<S
         };
         match (name, name.parse()) {
             ("all", _) => said.all = Some(on),
-            ("push", _) => said.channels.extend(DEVICES.map(|channel| (channel, on))),
+            ("push", _) => said.channels.extend(ChannelKind::PUSH.map(|channel| (channel, on))),
             (_, Ok(channel)) => drop(said.channels.insert(channel, on)),
             // SWITCHES are names of channels.
             (_, Err(_)) => {}

@@ -18,16 +18,6 @@ use crate::ports::recipients::{
     DeadPage, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered, Token,
 };
 
-/// What a name of a recipient or a device may be, which stands in paths.
-pub const NAME: &str = "must have 1 to 255 characters of A-Z a-z 0-9 . _ ~ : @ -";
-
-/// Whether a recipient or a device may be called so.
-#[must_use]
-pub fn is_name(text: &str) -> bool {
-    let may_stand = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
-    (1..=255).contains(&text.len()) && text.bytes().all(may_stand)
-}
-
 /// Something that was put, and whether it is new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put<T> {

@@ -22,6 +22,16 @@ pub const MOST_DEAD: u16 = 500;
 /// How long a dead token stays on the list, in milliseconds.
 pub const DEAD_KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
+/// What a name of a recipient or a device may be, which stands in paths.
+pub const NAME: &str = "must have 1 to 255 characters of A-Z a-z 0-9 . _ ~ : @ -";
+
+/// Whether a recipient or a device may be called so.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let may_stand = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
+    (1..=255).contains(&text.len()) && text.bytes().all(may_stand)
+}
+
 /// What is known of a recipient besides devices. Printing it prints no address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

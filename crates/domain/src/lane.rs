@@ -71,6 +71,11 @@ named_enum!(
     }
 );
 
+impl ChannelKind {
+    /// Those that reach devices: what requests and templates call `push`.
+    pub const PUSH: [Self; 3] = [Self::Apns, Self::Fcm, Self::WebPush];
+}
+
 named_enum!(
     /// Which waiting work goes first. High lanes always have workers.
     Priority {

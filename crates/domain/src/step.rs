@@ -279,8 +279,9 @@ impl Draft<'_> {
             Verdict::Suppress(why) => self.suppress(why),
             Verdict::OverCap { cap, opens } => {
                 if !self.stopped_meanwhile() {
-                    self.next.timeline.push(self.env.now, Happened::CapFull { cap: cap.clone(), opens });
-                    self.suppress(Why::said(WhyCode::CapReached, cap));
+                    self.next.last = Some(Why::said(WhyCode::CapReached, &cap));
+                    self.next.timeline.push(self.env.now, Happened::CapFull { cap, opens });
+                    self.end(State::Suppressed);
                 }
             }
             Verdict::Hold { until, why } => self.put_off(until, why),

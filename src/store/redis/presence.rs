@@ -13,7 +13,7 @@ use super::store::{Ask, RedisStore, signed};
 use crate::ports::StoreError;
 use crate::ports::store_news::StoreNews;
 use belfry_domain::UnixMs;
-use belfry_domain::skew::astray;
+use belfry_domain::skew::{APART_MS, astray};
 
 /// How often a node says that it is there.
 const EVERY: Duration = Duration::from_secs(1);
@@ -21,14 +21,12 @@ const EVERY: Duration = Duration::from_secs(1);
 const GONE: Duration = Duration::from_secs(4);
 /// An answer that took longer says too little about the time.
 const PROMPT: Duration = Duration::from_secs(2);
-/// Two clocks further apart than this are worth an alert.
-const SKEWED_MS: i64 = 5_000;
 
 /// So long something has been due when nodes take it that its shard is not preferred by.
 pub(super) const HELP_AFTER: Duration = Duration::from_secs(2);
 
 /// Of a node, as the script takes it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Says {
     Leaves = 0,
     There = 1,
@@ -214,7 +212,7 @@ fn preferred_by(shard: u16, nodes: &[String]) -> Option<&str> {
 
 /// Whether two clocks so far apart (milliseconds) are worth an alert.
 pub(super) const fn is_skewed(ms: i64) -> bool {
-    ms.abs() > SKEWED_MS
+    ms.saturating_abs() > APART_MS
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ fn what_a_recipient_wants_is_shown_linked_to_and_forgotten() {
     assert_eq!(preferences(&["forget", "ann"]).code, 0);
     assert_eq!(preferences(&["show", "ann"]).out, silent.out);
     for (args, words) in [
-        (&["show", ".."][..], "the recipient: must be 1 to 255"),
-        (&["show", "a/b"], "the recipient: must be 1 to 255"),
+        (&["show", ".."][..], "the recipient: must not be dots alone"),
+        (&["show", "a/b"], "the recipient: must have 1 to 255"),
         (&["set", "ann", "code", "email", "off"], "code email: "),
         (&["set", "ann", "adverts", "email", "off"], "adverts email: "),
         (&["set", "ann", "marketing", "fax", "off"], "marketing fax: "),

@@ -80,6 +80,11 @@ async fn channels_need_addresses_and_something_to_render() {
         (with(&|b| b["content"] = json!({"text": "T"})), vec!["/content/subject"]),
         (with(&|b| b["content"] = json!({"subject": "S"})), vec!["/content"]),
         (with(&|b| b["template"] = json!("order_shipped")), vec!["/content/subject", "/content/text"]),
+        (
+            json!({"class": "receipt", "to": {"email": "a@b.example"}, "template": "order_shipped",
+                "data": {}, "content": {"text": 7, "texts": "T"}}),
+            vec!["/content/text", "/content/texts"],
+        ),
         (with(&|b| b["data"] = json!({})), vec!["/data"]),
         (json!({"class": "receipt", "to": {"email": "a@b.example"}}), vec![""]),
         (json!({"class": "receipt", "to": {"email": "a@b.example"}, "template": "nothing"}), vec!["/template"]),
