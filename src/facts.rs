@@ -117,6 +117,12 @@ pub enum Fact {
         by: String,
         at: UnixMs,
     },
+    /// Somebody cancelled a page of what a filter found, in deliveries.
+    ManyCancelled {
+        by: String,
+        cancelled: u32,
+        in_flight: u32,
+    },
     /// Somebody cancelled some of what the hold of `at` keeps.
     HeldCancelled {
         by: String,

@@ -10,6 +10,7 @@ pub mod closed_sets;
 pub mod dead_tokens;
 pub mod deliveries;
 pub mod drain;
+pub mod filters;
 pub mod guarded_io;
 pub mod headers;
 pub mod keys;

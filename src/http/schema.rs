@@ -198,62 +198,16 @@ pub struct NewBatch {
     pub items: Vec<super::openapi::BatchItem>,
 }
 
-/// Filters; all that are there must hold.
-#[derive(ToSchema)]
-pub struct Search {
-    /// An email address, phone number, token or other address, whole.
-    #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
-    pub address: Option<String>,
-    /// The recipient that the request named, by your own name for it; stored or not.
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub recipient: Option<String>,
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub reference: Option<String>,
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub group: Option<String>,
-    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
-    pub class: Option<String>,
-    #[schema(nullable = false, required = false)]
-    pub state: Option<super::closed_sets::State>,
-    #[schema(nullable = false, required = false)]
-    pub channel: Option<super::closed_sets::Channel>,
-    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
-    pub cursor: Option<String>,
-    #[schema(minimum = 1, maximum = 100, nullable = false, required = false)]
-    pub limit: Option<i64>,
-}
-
-/// What to cancel: at least one filter; all must hold.
-#[derive(ToSchema)]
-#[schema(min_properties = 1)]
-pub struct Filter {
-    #[schema(min_length = 1, max_length = 4096, nullable = false, required = false)]
-    pub address: Option<String>,
-    /// The recipient that the request named, by your own name for it; stored or not.
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub recipient: Option<String>,
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub reference: Option<String>,
-    #[schema(min_length = 1, max_length = 255, nullable = false, required = false)]
-    pub group: Option<String>,
-    #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
-    pub class: Option<String>,
-    #[schema(nullable = false, required = false)]
-    pub state: Option<super::closed_sets::State>,
-    #[schema(nullable = false, required = false)]
-    pub channel: Option<super::closed_sets::Channel>,
-}
-
 #[derive(ToSchema)]
 pub struct NewCancellation {
-    pub filter: Filter,
+    pub filter: super::filters::Filter,
     /// Only count what would be cancelled.
     #[schema(nullable = false, required = false)]
     pub dry_run: Option<bool>,
-    /// For the timelines.
+    /// For the timelines. Needed unless it is a `dry_run`.
     #[schema(min_length = 1, max_length = 200, nullable = false, required = false)]
     pub why: Option<String>,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of an answer to the same filter.
     #[schema(min_length = 1, max_length = 64, nullable = false, required = false)]
     pub cursor: Option<String>,
 }

@@ -1,23 +1,22 @@
-//! What people do to notifications and deliveries: cancel, redrive, send again, resolve. Each is
-//! loaded, decided by the domain, and written where nothing moved meanwhile.
+//! What people do to deliveries: redrive, send again, resolve. Each is loaded, decided by the domain, and written
+//! where nothing moved meanwhile.
 
-use belfry_domain::delivery::{StateName, Stop};
-use belfry_domain::notification::Record;
+use belfry_domain::delivery::StateName;
 use belfry_domain::outcome::RepeatGuard;
 use belfry_domain::step::Rejected;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{
-    Action, Asked, Class, Delivery, DeliveryId, Env, Event, Key, KeyKind, NotificationId, Transition, child_key, step,
+    Action, Asked, Class, Delivery, DeliveryId, Env, Event, Key, KeyKind, Transition, child_key, step,
 };
 
 use super::accept::Intake;
 use super::caller::Caller;
 use crate::facts::Fact;
 use crate::ports::StoreError;
-use crate::ports::deliveries::{Query, Written};
+use crate::ports::deliveries::Written;
 
 /// How often a decision is taken anew because the record moved meanwhile.
-const MOST_TRIES: u32 = 16;
+pub(super) const MOST_TRIES: u32 = 16;
 
 /// What became of what a person asked for.
 #[derive(Clone, Debug)]
@@ -37,29 +36,6 @@ pub enum Acted {
     Reused { verb: &'static str, differing: &'static [&'static str] },
     /// The message is no longer kept.
     ContentPurged,
-}
-
-/// What became of a cancellation, by delivery.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cancelled {
-    /// Nothing will go out.
-    pub cancelled: Vec<DeliveryId>,
-    /// A call may be under way; no further one starts.
-    pub in_flight: Vec<DeliveryId>,
-    /// It had ended before.
-    pub ended: Vec<DeliveryId>,
-}
-
-/// What became of a cancellation by filter, in deliveries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Those that were looked at: no more than one page of the query.
-    pub notifications: Vec<NotificationId>,
-    pub cancelled: u32,
-    pub in_flight: u32,
-    pub ended: u32,
-    /// Where to go on.
-    pub next: Option<u64>,
 }
 
 /// One decision carried out.
@@ -110,73 +86,7 @@ impl Intake {
         })
     }
 
-    /// Cancels what can be cancelled of a notification; safe to repeat. `None` where there is no
-    /// such notification of this owner's.
-    ///
-    /// # Errors
-    /// [`StoreError`]: the same call again finishes it.
-    pub async fn cancel(
-        &self,
-        caller: &Caller,
-        id: NotificationId,
-        why: &str,
-    ) -> Result<Option<(Cancelled, Record)>, StoreError> {
-        let owner = caller.owner();
-        let Some(record) = self.ports.deliveries.read(&owner, id).await? else { return Ok(None) };
-        let told = self.cancel_all(caller, record.deliveries, why).await?;
-        let record = self.ports.deliveries.read(&owner, id).await?;
-        Ok(record.map(|record| (told, record)))
-    }
-
-    /// Cancels one page of what `query` finds, or only counts what that would do.
-    ///
-    /// # Errors
-    /// [`StoreError`]: the same call again finishes it.
-    pub async fn cancel_page(
-        &self,
-        caller: &Caller,
-        query: Query,
-        why: &str,
-        dry_run: bool,
-    ) -> Result<Tally, StoreError> {
-        let page = self.ports.deliveries.search(query).await?;
-        let mut tally = Tally { next: page.next, ..Tally::default() };
-        for record in page.records {
-            tally.notifications.push(record.notification.id);
-            let told = if dry_run {
-                would_cancel(&record.deliveries)
-            } else {
-                self.cancel_all(caller, record.deliveries, why).await?
-            };
-            tally.cancelled += count(&told.cancelled);
-            tally.in_flight += count(&told.in_flight);
-            tally.ended += count(&told.ended);
-        }
-        Ok(tally)
-    }
-
-    async fn cancel_all(&self, caller: &Caller, deliveries: Vec<Delivery>, why: &str) -> Result<Cancelled, StoreError> {
-        let stop = Stop::Cancel { by: caller.key.clone(), why: why.to_owned() };
-        let mut told = Cancelled::default();
-        for delivery in deliveries {
-            let id = delivery.id;
-            let after = match self.carry_out(delivery, &Event::StopAsked(stop.clone())).await? {
-                Step::Written(delivery) | Step::Rejected(_, delivery) => delivery,
-                Step::Gone => {
-                    told.ended.push(id);
-                    continue;
-                }
-            };
-            match after.state.name() {
-                StateName::Cancelled => told.cancelled.push(id),
-                StateName::Sending => told.in_flight.push(id),
-                _ => told.ended.push(id),
-            }
-        }
-        Ok(told)
-    }
-
-    fn decide(&self, delivery: &Delivery, event: Event) -> Result<Transition, Rejected> {
+    pub(super) fn decide(&self, delivery: &Delivery, event: Event) -> Result<Transition, Rejected> {
         let policy = (self.ports.policy)();
         let configured = policy.classes.get(&delivery.class).cloned();
         let class = configured.unwrap_or_else(|| Class::unconfigured(&delivery.class, delivery.lease));
@@ -223,24 +133,6 @@ impl Intake {
         }
         Err(StoreError::Unavailable("the delivery kept moving, or could not be asked for".into()))
     }
-}
-
-fn would_cancel(deliveries: &[Delivery]) -> Cancelled {
-    let mut told = Cancelled::default();
-    for delivery in deliveries {
-        match delivery.state.name() {
-            StateName::Scheduled | StateName::Queued | StateName::Deferred | StateName::Cancelled => {
-                told.cancelled.push(delivery.id);
-            }
-            StateName::Sending => told.in_flight.push(delivery.id),
-            _ => told.ended.push(delivery.id),
-        }
-    }
-    told
-}
-
-fn count(ids: &[DeliveryId]) -> u32 {
-    u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
 
 pub(super) fn stepped(delivery: &Delivery, fact: belfry_domain::step::StepFact) -> Fact {

@@ -7,6 +7,7 @@ pub mod admission;
 pub mod answer;
 pub mod batch;
 pub mod caller;
+pub mod cancelling;
 pub mod canonical;
 pub mod channels;
 pub mod content_check;

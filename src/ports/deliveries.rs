@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belfry_domain::delivery::StateName;
 use belfry_domain::notification::{Record, Tombstone};
-use belfry_domain::{ChannelKind, Delivery, DeliveryId, Lane, Notification, NotificationId, UnixMs};
+use belfry_domain::{Delivery, DeliveryId, Lane, Notification, NotificationId, UnixMs};
 
 use super::StoreError;
 use super::attachments::{Attached, AttachedId};
+use super::search::{Page, Query};
 
 /// Most items in one call of any verb.
 pub const MOST_ITEMS: usize = 128;
@@ -170,71 +170,6 @@ impl Owner {
     pub fn owns(&self, record: &Record) -> bool {
         record.notification.tenant == self.tenant && record.notification.environment == self.environment
     }
-}
-
-/// A recipient as a notification names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedRecipient {
-    pub name: String,
-    /// [`NewNotification::recipient_hash`].
-    pub hash: String,
-}
-
-/// Newest first. All filters must hold.
-#[derive(Clone, Debug)]
-pub struct Query {
-    pub owner: Owner,
-    pub reference: Option<String>,
-    /// The notification's state.
-    pub state: Option<StateName>,
-    pub class: Option<String>,
-    pub channel: Option<ChannelKind>,
-    pub group: Option<String>,
-    /// That a delivery was accepted with, whatever token its device has had since.
-    pub address_hash: Option<String>,
-    pub recipient: Option<NamedRecipient>,
-    /// Opaque to callers: the store's own position after which to go on.
-    pub after: Option<u64>,
-    /// 1 to 100.
-    pub limit: u16,
-}
-
-impl Query {
-    /// Whether all filters hold for a record.
-    #[must_use]
-    pub fn fits(&self, record: &Record) -> bool {
-        let notification = &record.notification;
-        let same = |asked: &Option<String>, is: Option<&String>| asked.as_ref().is_none_or(|asked| Some(asked) == is);
-        self.owner.owns(record)
-            && same(&self.class, Some(&notification.class))
-            && same(&self.reference, notification.reference.as_ref())
-            && same(&self.group, notification.group.as_ref())
-            && self.state.is_none_or(|state| record.state() == state)
-            && self.channel.is_none_or(|channel| record.channels().contains(&channel))
-            && self.recipient.as_ref().is_none_or(|asked| Some(&asked.name) == notification.recipient.as_ref())
-            && self
-                .address_hash
-                .as_ref()
-                .is_none_or(|hash| record.deliveries.iter().any(|one| accepted_for(one) == hash))
-    }
-
-    /// The state asked for, where people look for it and few records are in it: it is worth an index.
-    #[must_use]
-    pub fn rare_state(&self) -> Option<StateName> {
-        self.state.filter(|state| {
-            matches!(state, StateName::Parked | StateName::Unknown | StateName::Failed | StateName::Bounced)
-        })
-    }
-}
-
-fn accepted_for(delivery: &Delivery) -> &str {
-    delivery.first_hash.as_ref().unwrap_or(&delivery.address_hash)
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Page {
-    pub records: Vec<Record>,
-    pub next: Option<u64>,
 }
 
 /// What the three ages have come to. Content goes once all deliveries ended and the notification's

@@ -69,6 +69,9 @@ pub(super) fn write(fact: &Fact) {
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
         Fact::HoldReleased { by, at } => hold_released(by, *at),
         Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
+        Fact::ManyCancelled { by, cancelled, in_flight } => {
+            warn!(target: ENGINE, fact = "many_cancelled", by, cancelled, in_flight, "cancelled by filter");
+        }
         Fact::Pause { pause, news } => paused(pause, news),
         // The gauge says it, and lines of what was set and lifted.
         Fact::PausesStand { count: _ } => {}

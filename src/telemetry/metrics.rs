@@ -222,10 +222,11 @@ impl Metrics {
                 all.store_up.set(1);
             }
             Fact::Store(news) => self.store_news(news),
-            // The gauges of what is held and paused say as much.
+            // The gauges of what is held and paused say as much, and each delivery tells of its end.
             Fact::HeldAfterRestore { .. }
             | Fact::HoldReleased { .. }
             | Fact::HeldCancelled { .. }
+            | Fact::ManyCancelled { .. }
             | Fact::Pause { .. } => {}
             Fact::PausesStand { count } => self.pauses_stand(*count),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),

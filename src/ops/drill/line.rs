@@ -16,9 +16,10 @@ use crate::ports::StoreError;
 use crate::ports::attachments::AttachedId;
 use crate::ports::clock::{Clock, Tasks};
 use crate::ports::deliveries::{
-    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
-    Reclaim, Renewed, Settle, Spend, Token, Written,
+    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, PurgeAsk, Purged, Reclaim, Renewed,
+    Settle, Spend, Token, Written,
 };
+use crate::ports::search::{Page, Query};
 
 type Result<T> = std::result::Result<T, StoreError>;
 

@@ -8,9 +8,10 @@ use super::codec::Result;
 use super::store::RedisStore;
 use crate::ports::attachments::AttachedId;
 use crate::ports::deliveries::{
-    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
-    Reclaim, Renewed, Settle, Spend, Token, Written,
+    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, PurgeAsk, Purged, Reclaim, Renewed,
+    Settle, Spend, Token, Written,
 };
+use crate::ports::search::{Page, Query};
 
 #[async_trait]
 impl Deliveries for RedisStore {

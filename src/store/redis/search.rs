@@ -1,6 +1,5 @@
 //! Search: newest first along one index in every shard, the other filters compared on the way. One
-//! call looks at a bounded number of records; a page may then be short of its limit, or empty, and
-//! still say where to go on.
+//! call looks at a bounded number of records, roughly.
 //!
 //! A position in all shards together is a position in one, then the shard's number.
 
@@ -13,10 +12,7 @@ use super::answers;
 use super::codec::{self, Kind, Result, corrupt};
 use super::link::Need;
 use super::store::{Ask, RedisStore, decimal};
-use crate::ports::deliveries::{Page, Query};
-
-/// Most records looked at for one page, roughly.
-const MOST_WALKED: usize = 2_000;
+use crate::ports::search::{MOST_WALKED, Page, Query};
 
 /// One shard's part of what is walked along.
 struct Walk {
@@ -29,13 +25,18 @@ struct Walk {
 
 impl RedisStore {
     pub(super) async fn find(&self, query: &Query) -> Result<Page> {
+        if let Some((ids, next)) = query.named() {
+            let ids: Vec<Key> = ids.iter().map(|id| id.0).collect();
+            let found = self.read_chunk(&ids).await?.into_iter().flatten();
+            return Ok(Page { records: found.filter(|record| query.fits(record)).collect(), next });
+        }
         let limit = usize::from(query.limit.clamp(1, 100));
         let (kind, hash) = index_of(query);
         let mut walks: Vec<Walk> = (0..self.names.shards())
             .map(|shard| Walk { shard, ahead: Vec::new(), next: before(query.after, shard) })
             .collect();
         let mut page = Page::default();
-        let mut walked = 0;
+        let (mut walked, mut long_past) = (0, 0);
         let mut last = None;
         while walked < MOST_WALKED {
             self.look_ahead(&mut walks, kind, hash, limit).await?;
@@ -50,9 +51,14 @@ impl RedisStore {
                 continue;
             }
             walked += chunk.len();
-            for ((at, _), record) in chunk.iter().zip(self.read_chunk(&chunk).await?) {
+            let ids: Vec<Key> = chunk.iter().map(|(_, id)| *id).collect();
+            for ((at, _), record) in chunk.iter().zip(self.read_chunk(&ids).await?) {
                 last = Some(*at);
-                let Some(record) = record.filter(|record| query.fits(record)) else { continue };
+                let Some(record) = record else { continue };
+                long_past += usize::from(query.is_long_past(record.notification.created_at));
+                if !query.fits(&record) {
+                    continue;
+                }
                 page.records.push(record);
                 if page.records.len() == limit {
                     let more = chunk.last().is_some_and(|(end, _)| end != at)
@@ -62,7 +68,7 @@ impl RedisStore {
                 }
             }
         }
-        page.next = last;
+        page.next = last.filter(|_| long_past < walked);
         Ok(page)
     }
 
@@ -89,9 +95,10 @@ impl RedisStore {
         futures::future::try_join_all(calls).await.map(drop)
     }
 
-    async fn read_chunk(&self, chunk: &[(u64, Key)]) -> Result<Vec<Option<Record>>> {
+    /// In their order.
+    async fn read_chunk(&self, chunk: &[Key]) -> Result<Vec<Option<Record>>> {
         let mut by_shard: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>)> = BTreeMap::new();
-        for (place, (_, id)) in chunk.iter().enumerate() {
+        for (place, id) in chunk.iter().enumerate() {
             let (places, keys) = by_shard.entry(self.names.shard_of(id)).or_default();
             places.push(place);
             keys.push(self.names.notification(NotificationId(*id)));

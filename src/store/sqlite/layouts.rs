@@ -17,8 +17,9 @@ use super::threads::SqliteStore;
 use super::writer::Answered;
 use crate::ports::admin::Installation;
 use crate::ports::caps::{Caps, Room, TakeAsk, Taken};
-use crate::ports::deliveries::{Deliveries, NamedRecipient, NewNotification, Owner, Query};
+use crate::ports::deliveries::{Deliveries, NewNotification, Owner};
 use crate::ports::recipients::{Profile, Recipient, Recipients};
+use crate::ports::search::{NamedRecipient, Query};
 use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
 /// What each layout brought, taken away again.
@@ -80,18 +81,7 @@ async fn what_layout_3_accepted_is_there_and_what_comes_after_it_is_found_by_its
     let store = SqliteStore::open(&path, Arc::new(StoppedClock)).unwrap();
     store.accept(vec![intent("after", Some("ann"))]).await.unwrap();
     let owner = Owner { tenant: "t".into(), environment: "live".into() };
-    let query = Query {
-        owner,
-        reference: None,
-        state: None,
-        class: None,
-        channel: None,
-        group: None,
-        address_hash: None,
-        recipient: None,
-        after: None,
-        limit: 10,
-    };
+    let query = Query::of(owner);
     let recipient = NamedRecipient { name: "ann".into(), hash: "ab".repeat(16) };
     let named = Query { recipient: Some(recipient), ..query.clone() };
     let found = async |query| store.search(query).await.unwrap().records.len();

@@ -1,6 +1,5 @@
 //! Search: newest first along the index of the narrowest filter, the others compared on the way.
-//! One call walks a bounded number of records; a page may then be short of its limit, or empty,
-//! and still say where to go on.
+//! One call walks a bounded number of records.
 
 use belfry_domain::delivery::StateName;
 use belfry_domain::notification::Record;
@@ -8,23 +7,36 @@ use rusqlite::{OptionalExtension, params};
 
 use super::core::Result;
 use super::read::Reads;
-use super::rows::{Named, address_key};
+use super::rows::{self, Named, address_key};
 use super::sql;
-use crate::ports::deliveries::{Page, Query};
+use crate::ports::search::{MOST_WALKED, Page, Query};
 
-/// Most records looked at for one page.
-const MOST_WALKED: i64 = 2_000;
+/// What came of a look at one record.
+struct Looked {
+    /// Where all filters hold.
+    found: Option<Record>,
+    /// [`Query::is_long_past`].
+    long_past: bool,
+}
 
 impl Reads<'_> {
     /// # Errors
     /// As [`Reads::read`].
     pub fn search(&self, query: &Query) -> Result<Page> {
         let Some(owner) = self.owner(&query.owner)? else { return Ok(Page::default()) };
+        if let Some((ids, next)) = query.named() {
+            let mut page = Page { records: Vec::new(), next };
+            for id in ids {
+                let Some(seq) = self.seq_of(*id)? else { continue };
+                page.records.extend(self.look(query, owner, seq)?.found);
+            }
+            return Ok(page);
+        }
         // A made-up position past all of them is the same as none.
         let end = i64::MAX / super::schema::SLOTS;
         let before = query.after.and_then(|after| i64::try_from(after).ok()).map_or(end, |after| after.min(end));
         let mut walked = self.candidates(query, owner, before)?;
-        let full = i64::try_from(walked.len()).is_ok_and(|walked| walked == MOST_WALKED);
+        let full = walked.len() == MOST_WALKED;
         let last = walked.last().copied();
         // Several deliveries of one record may have been to one address.
         walked.dedup();
@@ -32,23 +44,28 @@ impl Reads<'_> {
         let mut page =
             Page { records: Vec::new(), next: last.filter(|_| full).and_then(|seq| u64::try_from(seq).ok()) };
         let count = walked.len();
+        let mut all_long_past = true;
         for (place, seq) in walked.into_iter().enumerate() {
-            let Some(record) = self.matching(query, owner, seq)? else { continue };
+            let looked = self.look(query, owner, seq)?;
+            all_long_past &= looked.long_past;
+            let Some(record) = looked.found else { continue };
             page.records.push(record);
             if page.records.len() == limit {
                 let more = place + 1 < count || full;
                 page.next = u64::try_from(seq).ok().filter(|_| more);
-                break;
+                return Ok(page);
             }
         }
+        page.next = page.next.filter(|_| !all_long_past);
         Ok(page)
     }
 
     fn candidates(&self, query: &Query, owner: i64, before: i64) -> Result<Vec<i64>> {
         let rare = query.rare_state();
+        let most = i64::try_from(MOST_WALKED).unwrap_or(i64::MAX);
         let numbered = |sql, number| {
             let mut statement = self.conn.prepare_cached(sql)?;
-            let found = statement.query_map([number, before, MOST_WALKED], |row| row.get(0))?;
+            let found = statement.query_map([number, before, most], |row| row.get(0))?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
         };
         let (sql, value) = if let Some(hash) = &query.address_hash {
@@ -65,27 +82,32 @@ impl Reads<'_> {
             return numbered(sql::BY_OWNER, owner);
         };
         let mut statement = self.conn.prepare_cached(sql)?;
-        let found = statement.query_map(params![owner, before, MOST_WALKED, value], |row| row.get(0))?;
+        let found = statement.query_map(params![owner, before, most, value], |row| row.get(0))?;
         Ok(found.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The record if all filters hold. Columns first: most candidates need no more.
-    fn matching(&self, query: &Query, owner: i64, seq: i64) -> Result<Option<Record>> {
+    /// Columns first: most candidates need no more.
+    fn look(&self, query: &Query, owner: i64, seq: i64) -> Result<Looked> {
         let same = |asked: &Option<String>, stored: Option<String>| asked.is_none() || *asked == stored;
         let mut statement = self.conn.prepare_cached(sql::NOTIFICATION)?;
-        let fits = statement
+        let row = statement
             .query_row([seq], |row| {
-                Ok(row.get::<_, i64>("owner")? == owner
+                let fits = row.get::<_, i64>("owner")? == owner
                     && same(&query.class, row.get("class")?)
                     && same(&query.reference, row.get("reference")?)
                     && same(&query.group, row.get("grp")?)
-                    && query.state.is_none_or(|state| row.get("state").is_ok_and(|is: Named| may_be(is.0, state))))
+                    && query.state.is_none_or(|state| row.get("state").is_ok_and(|is: Named| may_be(is.0, state)));
+                let needed = fits || query.accepted_from.is_some();
+                Ok((fits, if needed { Some(row.get::<_, String>("body")?) } else { None }))
             })
             .optional()?;
-        if fits != Some(true) {
-            return Ok(None);
+        let Some((fits, Some(body))) = row else { return Ok(Looked { found: None, long_past: false }) };
+        let notification = rows::notification(&body)?;
+        let long_past = query.is_long_past(notification.created_at);
+        if !fits || !query.fits_notification(&notification) {
+            return Ok(Looked { found: None, long_past });
         }
-        Ok(self.record(seq)?.filter(|record| query.fits(record)))
+        Ok(Looked { found: self.record(seq)?.filter(|record| query.fits(record)), long_past })
     }
 }
 

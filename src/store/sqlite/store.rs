@@ -18,8 +18,8 @@ use crate::ports::admin::{ApiKey, ApiKeys, Installation, KeptTemplate};
 use crate::ports::attachments::AttachedId;
 use crate::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use crate::ports::deliveries::{
-    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, Page, PurgeAsk, Purged, Query,
-    Reclaim, Renewed, Settle, Spend, Token, Written,
+    Accepted, ClaimAsk, Claims, Deliveries, Depths, Held, NewNotification, Owner, PurgeAsk, Purged, Reclaim, Renewed,
+    Settle, Spend, Token, Written,
 };
 use crate::ports::holds::{HeldPage, Holds};
 use crate::ports::outbox::{OutboxMessage, OutboxMessages};
@@ -29,6 +29,7 @@ use crate::ports::preferences::{Kept, Person, PreferenceBook, Wishes};
 use crate::ports::recipients::{
     DeadPage, DeadToken, Device, DeviceRef, NewDevice, Profile, Recipient, Recipients, Registered,
 };
+use crate::ports::search::{Page, Query};
 use crate::ports::suppressions::{Addressee, Found, Put, Suppressed, SuppressedPage, SuppressionId, Suppressions};
 use crate::store::due::DueSignal;
 

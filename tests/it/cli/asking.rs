@@ -115,7 +115,7 @@ fn cancel_takes_one_or_what_filters_find_and_never_everything() {
 
     let trial = run(dir, &["cancel", "--group", "launch", "--dry-run"], &[]);
     assert!(trial.out.contains("3 notifications: 3 deliveries would be cancelled"), "{trial:?}");
-    let all = json(dir, &["cancel", "--group", "launch"]);
+    let all = json(dir, &["cancel", "--group", "launch", "--why", "wrong price"]);
     assert_eq!((&all["notifications"], &all["cancelled"]), (&3.into(), &3.into()), "{all}");
 
     let slip = run(dir, &["cancel"], &[]);

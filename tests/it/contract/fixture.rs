@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use belfry::ports::deliveries::{
-    Accepted, Claim, ClaimAsk, Claims, CollapseGroup, NamedRecipient, NewNotification, Owner, Query, Reclaim, Settle,
-    Spend, Written,
+    Accepted, Claim, ClaimAsk, Claims, CollapseGroup, NewNotification, Owner, Reclaim, Settle, Spend, Written,
 };
+use belfry::ports::search::{NamedRecipient, Query};
 use belfry_domain::delivery::{NewDelivery, ParkWhy};
 use belfry_domain::notification::{Fingerprint, Record, TemplateRef};
 use belfry_domain::timeline::Hop;
@@ -161,18 +161,7 @@ pub fn ask(nonce: u64, most: u16) -> ClaimAsk {
 }
 
 pub fn everything(owner: Owner) -> Query {
-    Query {
-        owner,
-        reference: None,
-        state: None,
-        class: None,
-        channel: None,
-        group: None,
-        address_hash: None,
-        recipient: None,
-        after: None,
-        limit: 100,
-    }
+    Query::of(owner)
 }
 
 /// One-item forms of the verbs, for tests whose point is not the batch.

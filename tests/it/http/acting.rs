@@ -223,6 +223,8 @@ async fn cancellations_by_filter_go_on_by_cursor() {
         (json!({"filter": {}}), "/filter"),
         (json!({"filter": {"colour": "red"}}), "/filter/colour"),
         (json!({"filter": {"group": "launch"}, "dry_run": "yes"}), "/dry_run"),
+        (json!({"filter": {"group": "launch"}}), "/why"),
+        (json!({"filter": {"group": "launch"}, "why": ""}), "/why"),
     ] {
         let pointers = ask(bad).await.pointers();
         assert!(pointers.contains(&pointer.to_owned()), "{pointers:?}");
@@ -230,8 +232,10 @@ async fn cancellations_by_filter_go_on_by_cursor() {
     let dry = ask(json!({"filter": {"group": "launch"}, "dry_run": true})).await.json();
     let ids = dry["ids"].as_array().unwrap();
     assert!(ids.iter().all(|id| id.as_str().unwrap().starts_with("ntf_")), "{dry}");
-    let tally = json!({"dry_run": true, "notifications": 3, "ids": ids, "cancelled": 3, "in_flight": 0, "ended": 0,
+    let tally = json!({"dry_run": true, "notifications": 3, "ids": ids, "cancelled": 3,
+        "cancelled_before": 0, "in_flight": 0, "ended": 0, "out": 0, "corrected_run": dry["corrected_run"],
         "has_more": false});
+    assert_eq!(dry["corrected_run"]["code"], "needs_new_keys");
     assert_eq!(dry, tally);
     assert_eq!(bed.get("/v1/notifications?state=cancelled").await.json()["data"], json!([]));
     let done = ask(json!({"filter": {"group": "launch"}, "why": "Called off"})).await.json();
@@ -239,6 +243,6 @@ async fn cancellations_by_filter_go_on_by_cursor() {
     let cancelled = bed.get("/v1/notifications?state=cancelled").await.json();
     assert_eq!(cancelled["data"].as_array().unwrap().len(), 3);
     assert_eq!(bed.get("/v1/notifications?state=queued").await.json()["data"].as_array().unwrap().len(), 2);
-    let again = ask(json!({"filter": {"group": "launch"}})).await.json();
-    assert_eq!((&again["cancelled"], &again["notifications"]), (&json!(3), &json!(3)));
+    let again = ask(json!({"filter": {"group": "launch"}, "why": "Once more"})).await.json();
+    assert_eq!((&again["cancelled"], &again["cancelled_before"]), (&json!(3), &json!(3)));
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use belfry::ports::StoreError;
 use belfry::ports::attachments::AttachedId;
 use belfry::ports::deliveries::*;
+use belfry::ports::search::{Page, Query};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::notification::{Record, Tombstone};
 use belfry_domain::{Delivery, DeliveryId, NotificationId, UnixMs};

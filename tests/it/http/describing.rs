@@ -47,6 +47,7 @@ fn requests_are_described_with_the_members_that_are_read() {
         ("Attachment", inline::ATTACHMENT),
         ("Push", inline::PUSH),
         ("Search", belfry::http::lists::SEARCH),
+        ("Filter", belfry::http::filters::FILTERS),
     ] {
         assert_eq!(members(schemas, name), read.iter().map(|&it| it.to_owned()).collect(), "{name}");
         assert_eq!(schemas[name]["additionalProperties"], false, "{name}");

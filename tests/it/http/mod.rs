@@ -8,6 +8,7 @@ pub(crate) mod away;
 mod batches;
 mod bed;
 mod bodies;
+mod cancelling;
 mod describing;
 mod fields;
 mod finding;

@@ -101,7 +101,7 @@ async fn what_named_a_recipient_is_found_by_it_newest_first() {
     let told = bed.ask(Method::POST, "/v1/notifications/search").json(&json!({"recipient": ""})).told().await;
     assert_eq!((told.problem().0, told.pointers()), (422, vec!["/recipient".to_owned()]));
     // What is still under way for a person is cancelled by the same filter.
-    let body = json!({"filter": {"recipient": "bob"}});
+    let body = json!({"filter": {"recipient": "bob"}, "why": "He asked"});
     let told = bed.ask(Method::POST, "/v1/cancellations").json(&body).told().await.json();
     assert_eq!((&told["ids"], &told["cancelled"]), (&json!([to_bob]), &json!(1)));
     let test = bed.make_key("acme", "test", "main", ALL).await;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belfry::ports::deliveries::{PurgeAsk, Query};
+use belfry::ports::deliveries::PurgeAsk;
+use belfry::ports::search::Query;
 use belfry::ports::store_news::Unwatched;
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;

@@ -12,6 +12,7 @@ use belfry::ports::caps::{Caps, Ended, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::*;
 use belfry::ports::paces::{Paces, ShareAsk};
 use belfry::ports::pauses::{KeptPause, PauseId, PausePut, Pauses, WaitingPage};
+use belfry::ports::search::{Page, Query};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::caps::Fate;
 use belfry_domain::delivery::State;

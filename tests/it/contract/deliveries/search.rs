@@ -1,9 +1,10 @@
-use belfry::ports::deliveries::{Owner, Query, Written};
+use belfry::ports::deliveries::{Owner, Written};
+use belfry::ports::search::Query;
 use belfry_domain::delivery::StateName;
-use belfry_domain::{ChannelKind, NotificationId, State};
+use belfry_domain::{ChannelKind, NotificationId, State, UnixMs};
 
 use crate::contract::fixture::{
-    acme, ask, ended, everything, id_of, intent, intent_of, next, of_recipient, to_recipient,
+    acme, ask, ended, everything, id_of, intent, intent_of, next, of_recipient, to_recipient, with_template,
 };
 use crate::contract::harness::Harness;
 use crate::contract::on_every_store;
@@ -18,6 +19,9 @@ on_every_store!(
     nobody_finds_anothers,
     a_page_never_exceeds_its_limit_and_paging_ends,
     a_rare_match_is_found_behind_many_others,
+    templates_versions_and_moments_are_filters,
+    named_ones_are_found_in_their_order,
+    a_page_looks_at_a_bounded_number_and_ends_long_before_what_is_asked_for,
 );
 
 fn ids(records: &[belfry_domain::notification::Record]) -> Vec<NotificationId> {
@@ -193,4 +197,91 @@ async fn a_rare_match_is_found_behind_many_others(h: Harness) {
         h.store.accept(part.to_vec()).await.unwrap();
     }
     assert_eq!(all(&h, Query { class: Some("rare".into()), ..everything(acme()) }).await, [id_of("rare")]);
+}
+
+async fn templates_versions_and_moments_are_filters(h: Harness) {
+    let start = h.now();
+    for (key, version) in [("a", Some("v1")), ("b", None), ("c", Some("v2")), ("d", Some("v2"))] {
+        let intent = intent(&h, key);
+        let mut intent = version.map_or(intent.clone(), |version| with_template(intent, version));
+        if key == "d" {
+            intent.notification.template.as_mut().unwrap().name = "other".into();
+        }
+        h.create(intent).await;
+        h.clock.step(10);
+    }
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(id_of);
+    let query = || everything(acme());
+    let hello = || Query { template: Some("hello".into()), ..query() };
+    assert_eq!(all(&h, hello()).await, [c, a]);
+    assert_eq!(all(&h, Query { limit: 1, ..hello() }).await, [c, a]);
+    assert_eq!(all(&h, Query { template: Some("none".into()), ..query() }).await, []);
+    let second = || Query { template_version: Some("v2".into()), ..query() };
+    assert_eq!(all(&h, second()).await, [d, c]);
+    assert_eq!(all(&h, Query { template: Some("hello".into()), ..second() }).await, [c]);
+    let at = |ms: i64| Some(UnixMs(start.0 + ms));
+    for (from, until, expected) in [
+        (at(10), None, vec![d, c, b]),
+        (at(11), None, vec![d, c]),
+        (None, at(10), vec![a]),
+        (None, at(11), vec![b, a]),
+        (at(10), at(30), vec![c, b]),
+        (at(31), None, vec![]),
+    ] {
+        let query = Query { accepted_from: from, accepted_until: until, ..query() };
+        assert_eq!(all(&h, query).await, expected, "{from:?} {until:?}");
+    }
+}
+
+async fn named_ones_are_found_in_their_order(h: Harness) {
+    for n in 0..40 {
+        let mut intent = intent(&h, &format!("k{n}"));
+        intent.notification.class = if n % 2 == 0 { "receipt".into() } else { "digest".into() };
+        h.create(intent).await;
+    }
+    h.create(intent_of(&h, "k1", "other", 1)).await;
+    let foreign = NotificationId::http("other", "live", "keys", "k1");
+    let [one, two, three, absent] = ["k3", "k17", "k2", "absent"].map(id_of);
+    let query = || Query { ids: Some(vec![one, absent, foreign, two, three]), ..everything(acme()) };
+    assert_eq!(all(&h, query()).await, [one, two, three]);
+    // A page looks at no more of them than its limit, found or not.
+    let first = h.store.search(Query { limit: 3, ..query() }).await.unwrap();
+    assert_eq!((ids(&first.records), first.next), (vec![one], Some(3)));
+    for limit in [1, 2, 4, 5] {
+        assert_eq!(all(&h, Query { limit, ..query() }).await, [one, two, three], "{limit}");
+    }
+    assert_eq!(all(&h, Query { class: Some("receipt".into()), ..query() }).await, [three]);
+    let beyond = h.store.search(Query { after: Some(u64::MAX), ..query() }).await.unwrap();
+    assert_eq!((beyond.records.len(), beyond.next), (0, None));
+    assert_eq!(all(&h, Query { ids: Some(Vec::new()), ..query() }).await, []);
+    // Many, over all shards.
+    let named: Vec<_> = (0..40).rev().map(|n| id_of(&format!("k{n}"))).collect();
+    assert_eq!(all(&h, Query { ids: Some(named.clone()), ..everything(acme()) }).await, named);
+}
+
+async fn a_page_looks_at_a_bounded_number_and_ends_long_before_what_is_asked_for(h: Harness) {
+    const DAY_MS: i64 = 86_400_000;
+    let start = h.now();
+    let mut first = intent(&h, "first");
+    first.notification.class = "rare".into();
+    h.create(first).await;
+    for part in 0..20 {
+        let batch = (0..128).map(|n| intent(&h, &format!("k{}", part * 128 + n))).collect();
+        h.store.accept(batch).await.unwrap();
+    }
+    let rare = Query { class: Some("rare".into()), ..everything(acme()) };
+    let page = h.store.search(rare.clone()).await.unwrap();
+    assert!(page.records.is_empty() && page.next.is_some(), "{:?}", page.next);
+    assert_eq!(all(&h, rare).await, [id_of("first")]);
+    // Somebody's clock may have been behind; by a day it was not.
+    let from = |ms: i64| Query { accepted_from: Some(UnixMs(start.0 + ms)), ..everything(acme()) };
+    let near = h.store.search(from(DAY_MS)).await.unwrap();
+    assert!(near.records.is_empty() && near.next.is_some(), "{:?}", near.next);
+    let far = h.store.search(from(DAY_MS + 1)).await.unwrap();
+    assert!(far.records.is_empty() && far.next.is_none(), "{:?}", far.next);
+    assert_eq!(all(&h, from(DAY_MS)).await, []);
+    // What is younger is found however much of the old lies behind it.
+    h.clock.step(2 * DAY_MS);
+    h.create(intent(&h, "young")).await;
+    assert_eq!(all(&h, from(2 * DAY_MS)).await, [id_of("young")]);
 }

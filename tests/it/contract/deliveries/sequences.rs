@@ -262,7 +262,7 @@ impl Run {
                 assert_eq!(h.store.read(&owner, id).await.unwrap().as_ref(), Some(&kept.record));
                 assert_eq!(h.store.inputs(id).await.unwrap(), kept.inputs);
                 let state = Some(kept.record.state());
-                let query = belfry::ports::deliveries::Query { state, ..everything(owner.clone()) };
+                let query = belfry::ports::search::Query { state, ..everything(owner.clone()) };
                 let found = h.store.search(query).await.unwrap().records;
                 let same = |other: &&super::model::Kept| {
                     other.record.state() == kept.record.state() && other.record.notification.tenant == owner.tenant

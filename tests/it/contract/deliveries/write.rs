@@ -183,8 +183,7 @@ async fn a_notification_is_its_least_finished_delivery(h: Harness) {
     h.create(intent_of(&h, "k", "acme", 2)).await;
     let claims = h.claims(ask(1, 2)).await.claims;
     let search = |state| {
-        let query =
-            belfry::ports::deliveries::Query { state: Some(state), ..crate::contract::fixture::everything(acme()) };
+        let query = belfry::ports::search::Query { state: Some(state), ..crate::contract::fixture::everything(acme()) };
         let store = h.store.clone();
         async move { store.search(query).await.unwrap().records.len() }
     };
