@@ -14,11 +14,13 @@ mod act;
 mod cancel;
 mod check_config;
 mod client;
+mod csv;
 mod demo;
 mod doctor;
 mod drill;
 mod exit;
 mod explain;
+mod export;
 mod filters;
 mod find;
 mod health;
@@ -26,6 +28,7 @@ mod keys;
 mod local;
 mod pauses;
 mod preferences;
+mod progress;
 mod restored;
 mod send;
 mod serve;
@@ -64,10 +67,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Send one notification; prints the key that makes a repeat harmless
     Send(Box<send::SendArgs>),
-    /// Find notifications, newest first, by recipient, address, reference, group, class, state or channel
-    Find(find::FindArgs),
+    /// Find notifications, newest first, by recipient, address, group, class, template, time, key and so on
+    Find(Box<find::FindArgs>),
     /// Cancel a notification, or all that filters find
-    Cancel(cancel::CancelArgs),
+    Cancel(Box<cancel::CancelArgs>),
     /// Put a failed or parked delivery back in the queue, under the same send
     Redrive(act::RedriveArgs),
     /// Send a delivery's message again, as another message

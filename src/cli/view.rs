@@ -17,6 +17,8 @@ pub struct NotificationView {
     pub expires_at: Option<jiff::Timestamp>,
     pub template: Option<TemplateView>,
     pub recipient: Option<String>,
+    /// The caller's own name for it.
+    pub reference: Option<String>,
     #[serde(default)]
     pub repeats: u32,
     #[serde(default)]
@@ -87,6 +89,7 @@ pub struct DeliveryView {
     pub send: u32,
     #[serde(default)]
     pub may_have_arrived: bool,
+    pub ended_at: Option<jiff::Timestamp>,
     #[serde(default)]
     pub timeline: Vec<EntryView>,
     pub timeline_left_out: Option<u32>,

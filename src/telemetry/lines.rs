@@ -69,14 +69,10 @@ pub(super) fn write(fact: &Fact) {
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
         Fact::HoldReleased { by, at } => hold_released(by, *at),
         Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
-        Fact::ManyCancelled { by, cancelled, in_flight } => {
-            warn!(target: ENGINE, fact = "many_cancelled", by, cancelled, in_flight, "cancelled by filter");
-        }
+        Fact::ManyCancelled { by, cancelled, in_flight } => many_cancelled(by, *cancelled, *in_flight),
         Fact::Pause { pause, news } => paused(pause, news),
-        // The gauge says it, and lines of what was set and lifted.
-        Fact::PausesStand { count: _ } => {}
-        // A gauge says it better than a line every few seconds.
-        Fact::Measured { depths: _, at: _ } => {}
+        // Gauges say it better than a line every few seconds, and there are lines of what was set and lifted.
+        Fact::PausesStand { count: _ } | Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
             debug!(target: STORE, fact = "purged", contents, records, tombstones, "purged what came of age");
         }
@@ -204,6 +200,10 @@ fn hold_released(by: &str, at: UnixMs) {
 fn held_cancelled(by: &str, at: UnixMs, cancelled: u64) {
     warn!(target: STORE, fact = "held_cancelled", by, restored_at = %moment(at), cancelled,
         "cancelled of what was due before the store was restored");
+}
+
+fn many_cancelled(by: &str, cancelled: u32, in_flight: u32) {
+    warn!(target: ENGINE, fact = "many_cancelled", by, cancelled, in_flight, "cancelled by filter");
 }
 
 fn paused(pause: &PauseOf, news: &PauseNews) {

@@ -200,9 +200,7 @@ impl Metrics {
             Fact::SettleRefused { notification: _, delivery: _, outcome } => {
                 all.fenced.get_or_create(&[("outcome", outcome.name().into())]).inc();
             }
-            Fact::TaskPanicked { task } => {
-                all.panics.get_or_create(&[("task", (*task).into())]).inc();
-            }
+            Fact::TaskPanicked { task } => self.panicked(task),
             Fact::CircuitOpened { provider, service, why, cause: _ } => {
                 let labels = [("provider", self.provider(provider)), ("why", why.name().into())];
                 all.circuits.get_or_create(&labels).inc();
@@ -245,6 +243,10 @@ impl Metrics {
                 all.http.get_or_create(&labels).inc();
             }
         }
+    }
+
+    fn panicked(&self, task: &'static str) {
+        self.families.panics.get_or_create(&[("task", task.into())]).inc();
     }
 
     /// How many are open of the services behind it is set by itself.

@@ -1,7 +1,6 @@
 //! `suppressions import`: one request for each row, several at a time. What is wrong with a row costs that row alone.
 
 use std::cell::Cell;
-use std::io::{IsTerminal, Write as _, stderr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use super::super::Shell;
 use super::super::client::{Answer, Client, ServerArgs};
 use super::super::exit::{Exit, Failure};
+use super::super::progress::Progress;
 use super::super::terminal::{Format, print, print_json};
 use super::rows::{self, Row};
 use crate::text_file;
@@ -22,9 +22,6 @@ const MOST_BYTES: u64 = 256 * 1024 * 1024;
 const AT_ONCE: usize = 16;
 /// Rows at fault that are told of one by one.
 const MOST_TOLD: usize = 100;
-/// Where there is no terminal to draw on there is a line for every so many rows.
-const A_LINE_FOR: usize = 1_000;
-const BAR: usize = 30;
 
 #[derive(Args)]
 pub struct ImportArgs {
@@ -101,7 +98,7 @@ pub async fn run(shell: &Shell, args: &ImportArgs, client: &Client) -> anyhow::R
     })?;
     let all = rows::read(&text).map_err(named)?;
     drop(text);
-    let mut progress = Progress::of(all.len());
+    let mut progress = Progress::of("rows", Some(all.len()));
     let mut tally = Tally::default();
     let put = |Row { line, body }| async move {
         match body {
@@ -127,7 +124,7 @@ pub async fn run(shell: &Shell, args: &ImportArgs, client: &Client) -> anyhow::R
             Err(failure) => Err(failure),
         };
         match counted {
-            Ok(()) => progress.step(tally.rows()),
+            Ok(()) => progress.step(tally.rows(), None),
             Err(failure) => {
                 broken_off.set(true);
                 first_failure.get_or_insert(failure);
@@ -163,60 +160,4 @@ fn report(shell: &Shell, mut tally: Tally) -> anyhow::Result<Exit> {
         }
     }
     Ok(if tally.wrong.is_empty() { Exit::Ok } else { Exit::Findings })
-}
-
-/// On standard error: a bar where that is a terminal, now and then a line where it is not.
-struct Progress {
-    all: usize,
-    drawn: Option<usize>,
-    on_terminal: bool,
-}
-
-impl Progress {
-    fn of(all: usize) -> Self {
-        Self { all, drawn: None, on_terminal: stderr().is_terminal() }
-    }
-
-    fn step(&mut self, done: usize) {
-        if !self.on_terminal {
-            if done.is_multiple_of(A_LINE_FOR) && done < self.all {
-                eprintln!("{done} of {} rows", self.all);
-            }
-            return;
-        }
-        let percent = done * 100 / self.all.max(1);
-        if self.drawn != Some(percent) {
-            self.drawn = Some(percent);
-            self.draw(&bar(done, self.all));
-        }
-    }
-
-    /// Leaves nothing of the bar behind.
-    fn end(&mut self) {
-        if self.drawn.take().is_some() {
-            self.draw("");
-        }
-    }
-
-    fn draw(&self, text: &str) {
-        // Whoever closed standard error wants to see nothing.
-        drop(write!(stderr(), "\r\u{1b}[2K{text}"));
-    }
-}
-
-fn bar(done: usize, all: usize) -> String {
-    let full = (BAR * done).checked_div(all).unwrap_or(BAR).min(BAR);
-    format!("[{}{}] {done} of {all} rows", "#".repeat(full), "·".repeat(BAR - full))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_is_as_long_at_every_moment() {
-        assert_eq!(bar(0, 3), format!("[{}] 0 of 3 rows", "·".repeat(30)));
-        assert_eq!(bar(1, 3), format!("[{}{}] 1 of 3 rows", "#".repeat(10), "·".repeat(20)));
-        assert_eq!(bar(3, 3), format!("[{}] 3 of 3 rows", "#".repeat(30)));
-    }
 }

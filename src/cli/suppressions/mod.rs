@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use super::client::{Answer, Client, ServerArgs};
+use super::csv;
 use super::exit::{Exit, Failure};
 use super::terminal::{Format, Look, print, print_json_text, table};
 use crate::ports::suppressions::SuppressionId;
@@ -255,7 +256,7 @@ async fn export(client: &Client) -> anyhow::Result<()> {
                 it.origin,
                 text(it.note),
             ];
-            print(&rows::written(&row))?;
+            print(&csv::written(&row))?;
         }
         match page.next_cursor {
             Some(next) => cursor = Some(next),

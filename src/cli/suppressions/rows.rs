@@ -1,7 +1,8 @@
-//! CSV as RFC 4180 has it, with any line end: what spreadsheets and other systems' exports write. But a row is a line:
-//! nothing that is said of an address has a line end, and a quote that nobody closes must not take all rows behind it.
+//! The rows of a file to import, each what it says of an address.
 
 use serde_json::{Map, Value};
+
+use super::super::csv;
 
 /// What a file may say of an address.
 pub const COLUMNS: &[&str] = &["channel", "address", "kind", "category", "until", "note"];
@@ -19,10 +20,10 @@ pub struct Row {
 /// Its first row does not.
 pub fn read(text: &str) -> Result<Vec<Row>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some(by) = other_separator(ends(text).next().unwrap_or_default()) {
+    if let Some(by) = other_separator(csv::lines(text).next().unwrap_or_default()) {
         return Err(format!("line 1: looks like {by} separates the cells; a comma must"));
     }
-    let mut lines = cells(text).into_iter();
+    let mut lines = csv::cells(text).into_iter();
     let known = COLUMNS.join(", ");
     let first = || format!("the first row must name the columns: address, and as needed others of {known}");
     let heading = lines.next().ok_or_else(first)?.1.map_err(|wrong| format!("line 1: {wrong}"))?;
@@ -67,60 +68,6 @@ fn other_separator(heading: &str) -> Option<&'static str> {
         heading.contains(by) && names.any(|name| name.eq_ignore_ascii_case("address"))
     };
     [(';', "a semicolon"), ('\t', "a tab")].into_iter().find(|(by, _)| separates(*by)).map(|(_, name)| name)
-}
-
-/// Its lines, whatever ends them.
-fn ends(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['\n', '\r'])
-        .scan(false, |after_return, part| {
-            let is_rest = *after_return && part == "\n";
-            *after_return = part.ends_with('\r');
-            Some((!is_rest).then(|| part.trim_end_matches(['\n', '\r'])))
-        })
-        .flatten()
-}
-
-/// Rows by their lines, counted from 1; each its cells, or what is wrong with their quotes.
-fn cells(text: &str) -> Vec<(usize, Result<Vec<String>, String>)> {
-    ends(text).enumerate().map(|(before, line)| (before + 1, cells_of(line))).collect()
-}
-
-fn cells_of(line: &str) -> Result<Vec<String>, String> {
-    let mut row = vec![String::new()];
-    let (mut quoted, mut wrong) = (false, None);
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let begins = row.last().is_none_or(String::is_empty);
-        match letter {
-            '"' if quoted && letters.next_if_eq(&'"').is_some() => push(&mut row, '"'),
-            '"' if quoted => {
-                quoted = false;
-                if letters.peek().is_some_and(|next| *next != ',') {
-                    wrong = Some("has something behind a closing quote");
-                }
-            }
-            '"' if begins => quoted = true,
-            ',' if !quoted => row.push(String::new()),
-            other => push(&mut row, other),
-        }
-    }
-    if quoted {
-        wrong = Some("opens a quote that is not closed on the same line");
-    }
-    wrong.map_or(Ok(row), |wrong| Err(wrong.to_owned()))
-}
-
-fn push(row: &mut [String], letter: char) {
-    row.last_mut().into_iter().for_each(|cell| cell.push(letter));
-}
-
-/// A row as it is written. A cell that a spreadsheet would take for a formula is written as text.
-pub fn written(cells: &[String]) -> String {
-    let cell = |text: &String| {
-        let text = if text.starts_with(['=', '+', '-', '@', '\t']) { format!("'{text}") } else { text.clone() };
-        if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-    };
-    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
 }
 
 #[cfg(test)]
@@ -189,11 +136,5 @@ mod tests {
             let why = read(bad).unwrap_err();
             assert!(!why.contains('@'), "{why}");
         }
-    }
-
-    #[test]
-    fn what_is_written_is_one_row_and_no_formula() {
-        let row = ["a", "b,c", "say \"x\"", "+46…67", "", "=1+1"].map(str::to_owned);
-        assert_eq!(written(&row), "a,\"b,c\",\"say \"\"x\"\"\",'+46…67,,'=1+1\n");
     }
 }

@@ -98,16 +98,18 @@ impl Reads<'_> {
                     && same(&query.group, row.get("grp")?)
                     && query.state.is_none_or(|state| row.get("state").is_ok_and(|is: Named| may_be(is.0, state)));
                 let needed = fits || query.accepted_from.is_some();
-                Ok((fits, if needed { Some(row.get::<_, String>("body")?) } else { None }))
+                let body = if needed { Some(row.get::<_, String>("body")?) } else { None };
+                Ok((fits, row.get::<_, u32>("repeats")?, body))
             })
             .optional()?;
-        let Some((fits, Some(body))) = row else { return Ok(Looked { found: None, long_past: false }) };
+        let Some((fits, repeats, Some(body))) = row else { return Ok(Looked { found: None, long_past: false }) };
         let notification = rows::notification(&body)?;
         let long_past = query.is_long_past(notification.created_at);
         if !fits || !query.fits_notification(&notification) {
             return Ok(Looked { found: None, long_past });
         }
-        Ok(Looked { found: self.record(seq)?.filter(|record| query.fits(record)), long_past })
+        let record = Record { notification, deliveries: self.deliveries_of(seq)?, repeats };
+        Ok(Looked { found: Some(record).filter(|record| query.fits(record)), long_past })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The built program, from outside.
 
 mod asking;
+mod cancelling;
 mod keys;
 mod looking;
 mod pausing;
@@ -13,6 +14,7 @@ mod serving;
 mod settings;
 mod starting;
 mod suppressing;
+mod terminal;
 mod usage;
 mod vapid;
 
