@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use belfry_domain::ChannelKind;
 use belfry_domain::notification::TemplateRef;
-use belfry_domain::quiet::Zone;
+use belfry_domain::zone::Zone;
 use serde_json::value::RawValue;
 use thiserror::Error;
 

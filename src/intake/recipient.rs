@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belfry_domain::ChannelKind;
-use belfry_domain::quiet::Zone;
+use belfry_domain::zone::Zone;
 
 use super::address;
 use super::canonical::canonical;

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::time::UnixMs;
+
 /// What a key is the key of. Kinds keep keys of different origin apart even when their parts agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
@@ -38,6 +40,10 @@ pub enum KeyKind {
     Preferences,
     /// A pause: of what kind, its name, tenant.
     Pause,
+    /// One time of a schedule: tenant, environment, its name, when it is due (milliseconds, big endian).
+    Slot,
+    /// A schedule: tenant, environment, its name.
+    Schedule,
 }
 
 impl KeyKind {
@@ -59,6 +65,8 @@ impl KeyKind {
             Self::Suppression => "suppression",
             Self::Preferences => "preferences",
             Self::Pause => "pause",
+            Self::Slot => "slot",
+            Self::Schedule => "schedule",
         }
     }
 }
@@ -230,6 +238,14 @@ impl NotificationId {
         Self(child_key(KeyKind::Http, &parts))
     }
 
+    /// The id of what a schedule sends at one of its times: whichever nodes find that due, it is one intent.
+    #[must_use]
+    pub fn slot(tenant: &str, environment: &str, schedule: &str, due: UnixMs) -> Self {
+        let due = due.0.to_be_bytes();
+        let parts: [&[u8]; 4] = [tenant.as_bytes(), environment.as_bytes(), schedule.as_bytes(), &due];
+        Self(child_key(KeyKind::Slot, &parts))
+    }
+
     /// The key of one mail: its To, Cc and Bcc copies share it, so that they share a Message-ID.
     #[must_use]
     pub fn message_key(self, send: u32) -> Key {
@@ -277,6 +293,8 @@ mod tests {
         let delivery = DeliveryId::of(id, "email", "to");
         assert_eq!(delivery.to_string(), "dlv_a442935c72d410964c9d5c2b");
         assert_eq!(delivery.send_key(1).to_string(), "bb4cb2588897dad972ffb75e");
+        let slot = NotificationId::slot("default", "live", "weekly-report", UnixMs(1_772_433_000_000));
+        assert_eq!(slot.to_string(), "ntf_36fadcb4ce0a59b03ca9596d");
     }
 
     #[test]

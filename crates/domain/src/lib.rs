@@ -22,6 +22,7 @@ pub mod pause;
 pub mod preferences;
 pub mod quiet;
 pub mod retry;
+pub mod schedule;
 pub mod share;
 pub mod skew;
 pub mod step;
@@ -31,6 +32,7 @@ pub mod time;
 pub mod timeline;
 pub mod warm_up;
 pub mod wave;
+pub mod zone;
 
 pub use action::{Action, Asked};
 pub use class::{Class, Order};

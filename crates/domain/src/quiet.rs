@@ -2,58 +2,15 @@
 //!
 //! An hour is quiet where the recipient's clock shows one. So where clocks jump over the end of the quiet
 //! hours, they end with the jump; where clocks are put back into them, they are quiet once more; and a day
-//! that is left out altogether ends nothing early. Zones are the copy of the IANA database in this crate,
-//! never the machine's: all nodes decide alike.
+//! that is left out altogether ends nothing early.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use jiff::tz::{TimeZone, TimeZoneDatabase};
-
 use crate::time::UnixMs;
+use crate::zone::Zone;
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
-
-/// A zone of the IANA database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone(TimeZone);
-
-/// The text names no zone of the IANA database that is in this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoZone;
-
-impl fmt::Display for NoZone {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("not an IANA time zone such as Europe/Stockholm")
-    }
-}
-
-impl std::error::Error for NoZone {}
-
-impl FromStr for Zone {
-    type Err = NoZone;
-
-    /// Upper and lower case are the same.
-    fn from_str(name: &str) -> Result<Self, NoZone> {
-        match TimeZoneDatabase::bundled().get(name) {
-            // "Etc/Unknown" is what some devices send who do not know theirs.
-            Ok(zone) if !zone.is_unknown() => Ok(Self(zone)),
-            _ => Err(NoZone),
-        }
-    }
-}
-
-impl Zone {
-    /// What the zone's clocks add to UTC at `at` in milliseconds, and when that next changes.
-    fn stretch(&self, at: UnixMs) -> Option<(i64, Option<UnixMs>)> {
-        let at = Timestamp::from_millisecond(at.0).ok()?;
-        let change = self.0.following(at).next().map(|change| UnixMs(change.timestamp().as_millisecond()));
-        Some((i64::from(self.0.to_offset(at).seconds()) * 1_000, change))
-    }
-}
 
 /// Quiet from one local time up to another, which is no longer quiet; past midnight where the second is
 /// the earlier one.

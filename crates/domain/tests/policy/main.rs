@@ -20,5 +20,6 @@ mod quiet;
 mod readdressed;
 mod reasons;
 mod receipts;
+mod schedule;
 mod table;
 mod waiting;
