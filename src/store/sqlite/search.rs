@@ -103,9 +103,14 @@ impl Reads<'_> {
             })
             .optional()?;
         let Some((fits, repeats, Some(body))) = row else { return Ok(Looked { found: None, long_past: false }) };
+        if !fits {
+            // One that cannot be read is no matter of a search that it is not in.
+            let long_past = rows::notification(&body).is_ok_and(|it| query.is_long_past(it.created_at));
+            return Ok(Looked { found: None, long_past });
+        }
         let notification = rows::notification(&body)?;
         let long_past = query.is_long_past(notification.created_at);
-        if !fits || !query.fits_notification(&notification) {
+        if !query.fits_notification(&notification) {
             return Ok(Looked { found: None, long_past });
         }
         let record = Record { notification, deliveries: self.deliveries_of(seq)?, repeats };

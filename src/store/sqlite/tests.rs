@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::core::{Core, Result};
 use super::file::DatabaseFile;
+use super::layouts::intent;
 use super::store::Shell;
 use super::syncer::{Log, Syncer};
 use super::threads::SqliteStore;
@@ -17,6 +18,7 @@ use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation, KeptTemplate};
 use crate::ports::clock::{Boot, Clock};
 use crate::ports::deliveries::{Deliveries, Owner};
+use crate::ports::search::Query;
 
 pub(super) struct StoppedClock;
 
@@ -242,4 +244,18 @@ async fn a_writer_that_hangs_delays_nobody_for_long_and_its_queue_is_bounded() {
     }
     assert_eq!(store.template("late").await.unwrap(), Some(files("files")));
     store.probe().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_holds_up_no_search_that_it_is_not_in() {
+    let (_place, store) = open();
+    let mut unreadable = intent("unreadable", None);
+    unreadable.notification.class = "digest".into();
+    store.accept(vec![intent("readable", None), unreadable]).await.unwrap();
+    let spoil =
+        |core: &mut Core, _| Ok(core.conn.execute("UPDATE notifications SET body = '{' WHERE class = 'digest'", [])?);
+    assert_eq!(store.shell.write(Answered::OnDisk, spoil).await.unwrap(), 1);
+    let owner = Owner { tenant: "t".into(), environment: "live".into() };
+    let query = Query { class: Some("receipt".into()), accepted_from: Some(UnixMs(1)), ..Query::of(owner) };
+    assert_eq!(store.search(query).await.unwrap().records.len(), 1);
 }
