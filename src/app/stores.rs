@@ -20,6 +20,7 @@ use crate::ports::paces::Paces;
 use crate::ports::pauses::Pauses;
 use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::Recipients;
+use crate::ports::schedules::Schedules;
 use crate::ports::store_news::{StoreNews, StoreWatch};
 use crate::ports::suppressions::Suppressions;
 use crate::store::redis::keys::Names;
@@ -37,6 +38,7 @@ pub struct Stores {
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
     pub pauses: Arc<dyn Pauses>,
+    pub schedules: Arc<dyn Schedules>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -101,6 +103,7 @@ impl Stores {
             + Holds
             + Paces
             + Pauses
+            + Schedules
             + Caps
             + ApiKeys
             + Installation
@@ -120,7 +123,8 @@ impl Stores {
             recipients: store.clone(),
             suppressions: store.clone(),
             preferences: store.clone(),
-            pauses: store,
+            pauses: store.clone(),
+            schedules: store,
             durability,
             place,
         }

@@ -25,6 +25,7 @@ pub mod policy;
 pub mod preferences;
 pub mod recipients;
 pub mod reminders;
+pub mod schedules;
 pub mod search;
 pub mod span;
 pub mod store_news;

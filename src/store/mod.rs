@@ -3,5 +3,6 @@
 mod due;
 pub mod redis;
 mod registry;
+mod scheduled;
 pub mod sqlite;
 mod suppressed;

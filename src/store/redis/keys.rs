@@ -119,6 +119,14 @@ impl Names {
         format!("{}:{{i}}:{name}", self.prefix).into_bytes()
     }
 
+    /// All schedules, in one slot: what is due is one order. They are few beside what they send.
+    #[must_use]
+    pub fn schedules(&self, name: &[u8]) -> Vec<u8> {
+        let mut key = format!("{}:{{s}}:", self.prefix).into_bytes();
+        key.extend(name);
+        key
+    }
+
     fn record(&self, kind: u8, id: &Key) -> Vec<u8> {
         let mut name = self.in_shard(self.shard_of(id), &[kind]);
         name.extend(id.as_bytes());

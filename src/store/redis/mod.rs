@@ -27,6 +27,7 @@ mod presence;
 mod purge;
 mod read;
 mod recipients;
+mod schedules;
 pub mod script;
 mod scripts;
 mod search;

@@ -71,5 +71,6 @@ scripts! {
     dead new: ;
     suppression new: ;
     preferences new: ;
+    schedule new: ;
     kept new: ;
 }

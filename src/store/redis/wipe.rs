@@ -14,7 +14,8 @@ pub async fn wipe(link: &Link, prefix: &str, shards: u16) -> Result<()> {
     let script = Script::new("wipe", &[include_str!("lua/wipe.lua")]);
     let names = Names::new(prefix.to_owned(), shards);
     let of_shards = (0..shards).map(|shard| (names.sequence(shard), format!("{{{shard}}}")));
-    for (key, tag) in of_shards.chain([(names.installation("nodes"), "{i}".to_owned())]) {
+    let others = [(names.installation("nodes"), "{i}".to_owned()), (names.schedules(b"due"), "{s}".to_owned())];
+    for (key, tag) in of_shards.chain(others) {
         let pattern = format!("{}*:{tag}:*", literal(prefix));
         let mut cursor = b"0".to_vec();
         loop {

@@ -23,7 +23,7 @@ use crate::ports::search::{NamedRecipient, Query};
 use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
 /// What each layout brought, taken away again.
-const BROUGHT: [(i64, &str); 7] = [
+const BROUGHT: [(i64, &str); 8] = [
     (3, "DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;"),
     (4, "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;"),
     (5, "DROP TABLE suppressions;"),
@@ -31,6 +31,7 @@ const BROUGHT: [(i64, &str); 7] = [
     (7, "DROP TABLE preferences;"),
     (8, "DROP TABLE pauses;"),
     (9, "DROP TABLE attached; DROP TABLE attachments;"),
+    (10, "DROP TABLE schedules;"),
 ];
 
 /// Makes a closed store one of an older layout.

@@ -1,7 +1,7 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
+//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`, `schedules`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
 //! commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
@@ -25,6 +25,7 @@ mod read;
 mod reader;
 mod recipients;
 mod rows;
+mod schedules;
 mod schema;
 mod search;
 mod sql;

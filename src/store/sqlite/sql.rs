@@ -208,6 +208,17 @@ statements! {
     PAUSES = "SELECT body FROM pauses ORDER BY id LIMIT 1000";
     DROP_PAUSE = "DELETE FROM pauses WHERE id = ?1";
 
+    // Schedules.
+    SCHEDULE = "SELECT body FROM schedules WHERE owner = ?1 AND name = ?2";
+    COUNT_SCHEDULES = "SELECT count(*) FROM schedules WHERE owner = ?1";
+    PUT_SCHEDULE = "INSERT INTO schedules (owner, name, look_at, body) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (owner, name) DO UPDATE SET look_at = excluded.look_at, body = excluded.body";
+    DROP_SCHEDULE = "DELETE FROM schedules WHERE owner = ?1 AND name = ?2";
+    SCHEDULES = "SELECT name, body FROM schedules WHERE owner = ?1 AND name > ?2 ORDER BY name LIMIT ?3";
+    DUE_SCHEDULES = "SELECT seq, body FROM schedules WHERE look_at <= ?1 ORDER BY look_at LIMIT ?2";
+    LOOK_AGAIN = "UPDATE schedules SET look_at = ?2 WHERE seq = ?1";
+    NEXT_LOOK = "SELECT look_at FROM schedules WHERE look_at > ?1 ORDER BY look_at LIMIT 1";
+
     // Caps.
     PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
     NTH_PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND latest > ?2 AND latest <= ?3

@@ -1,7 +1,8 @@
 //! The tables, and what made each layout of the one before.
 
 /// All of a fresh database, in their order.
-pub const ALL: &[&str] = &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS];
+pub const ALL: &[&str] =
+    &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS, SCHEDULES];
 
 /// What a database of an older layout lacks.
 pub struct Upgrade {
@@ -20,6 +21,7 @@ pub const UPGRADES: &[Upgrade] = &[
     Upgrade { to: 8, changes: &[PAUSES] },
     // What was accepted before holds its attachments itself.
     Upgrade { to: 9, changes: &[ATTACHMENTS] },
+    Upgrade { to: 10, changes: &[SCHEDULES] },
 ];
 
 const TABLES: &str = "
@@ -265,6 +267,20 @@ CREATE UNIQUE INDEX attachment_digests ON attachments (digest);
 CREATE TABLE attached (holder INTEGER NOT NULL, attachment INTEGER NOT NULL, PRIMARY KEY (holder, attachment))
   WITHOUT ROWID;
 CREATE INDEX attachment_holders ON attached (attachment);
+";
+
+/// What is sent again and again.
+const SCHEDULES: &str = "
+CREATE TABLE schedules (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  -- When somebody has to look at it, where that ever is.
+  look_at INTEGER,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX schedule_names ON schedules (owner, name);
+CREATE INDEX schedule_looks ON schedules (look_at) WHERE look_at IS NOT NULL;
 ";
 
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.

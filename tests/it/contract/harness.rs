@@ -16,6 +16,7 @@ use belfry::ports::paces::Paces;
 use belfry::ports::pauses::Pauses;
 use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
+use belfry::ports::schedules::Schedules;
 use belfry::ports::store_news::Unwatched;
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::redis::keys::Names;
@@ -69,6 +70,7 @@ pub trait Ports:
     + Recipients
     + Suppressions
     + PreferenceBook
+    + Schedules
 {
 }
 
@@ -84,6 +86,7 @@ impl<S> Ports for S where
         + Recipients
         + Suppressions
         + PreferenceBook
+        + Schedules
 {
 }
 

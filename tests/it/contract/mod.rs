@@ -14,6 +14,7 @@ mod paces;
 pub(crate) mod pauses;
 mod preferences;
 pub(crate) mod recipients;
+pub(crate) mod schedules;
 pub(crate) mod suppressions;
 
 /// Runs each named test on a fresh one of every store. A further store is one more module here.

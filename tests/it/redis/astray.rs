@@ -9,6 +9,7 @@ use belfry::ports::StoreError;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries as _;
 use belfry::ports::pauses::{KeptPause, Pauses as _};
+use belfry::ports::schedules::{Paused as Waits, Schedule, Schedules as _, Wrote};
 use belfry::ports::store_news::{StoreNews, StoreWatch};
 use belfry::store::redis::keys::Names;
 use belfry::store::redis::link::Link;
@@ -18,7 +19,8 @@ use belfry_domain::pause::{Pause, Paused};
 use tokio::sync::mpsc;
 
 use super::server::{PATIENCE, Server};
-use crate::contract::fixture::ask;
+use crate::contract::fixture::{acme, ask};
+use crate::contract::schedules::schedule;
 use crate::peers::until::until;
 
 const HOUR: i64 = 3_600_000;
@@ -68,6 +70,13 @@ impl Node {
         Self { store: RedisStore::new(link, names, clocks, Arc::new(Told(tell)), super::mark()), clock, told }
     }
 
+    /// As whoever believes that a slot is over.
+    async fn moves_on(&self, from: &Schedule) -> Result<Wrote, StoreError> {
+        let before = self.store.schedule(&acme(), "daily").await.unwrap().unwrap().written;
+        let next = Schedule { next: from.next.map(|next| UnixMs(next.0 + HOUR)), ..from.clone() };
+        self.store.write_schedule(&acme(), "daily", Some(&before), Some(&next)).await
+    }
+
     /// What it says of its clock next.
     async fn says(&mut self) -> Option<i64> {
         tokio::time::timeout(PATIENCE, self.told.recv()).await.unwrap().unwrap()
@@ -83,6 +92,8 @@ async fn case_70_a_node_whose_clock_is_alone_takes_no_part_until_it_is_mended() 
     let paused =
         Pause { paused: Paused::All, tenant: None, since: right.clock.now(), until: Some(until), forced: false };
     right.store.pause(&KeptPause { pause: paused, by: "key_1".into(), why: None }).await.unwrap();
+    let daily = Schedule { next: Some(until), ..schedule("daily", 0) };
+    assert_eq!(right.store.write_schedule(&acme(), "daily", None, Some(&daily)).await, Ok(Wrote::Done));
     // Its first word of where it stands is heard with the next.
     wrong.store.join("wrong", false).await;
     assert_eq!(wrong.says().await, Some(HOUR));
@@ -94,13 +105,22 @@ async fn case_70_a_node_whose_clock_is_alone_takes_no_part_until_it_is_mended() 
     refused(wrong.store.accept(Vec::new()).await.unwrap_err());
     refused(wrong.store.drop_over(now).await.unwrap_err());
     refused(wrong.store.receipts_overdue(now, 10).await.unwrap_err());
+    refused(wrong.store.take_due(now, now, 10).await.unwrap_err());
+    refused(wrong.moves_on(&daily).await.unwrap_err());
     refused(wrong.store.probe().await.unwrap_err());
     assert_eq!(right.store.pauses().await.unwrap().len(), 1);
     assert!(right.store.claim(ask(2, 10)).await.unwrap().claims.is_empty());
     right.store.probe().await.unwrap();
+    // The slot that its clock has passed is for those whose clocks have come there.
+    assert_eq!(right.store.take_due(right.clock.now(), now, 10).await.unwrap().then, daily.next);
     // What it holds it may still settle and renew, and whoever asks is answered.
     assert!(wrong.store.renew(Vec::new()).await.unwrap().is_empty());
     assert_eq!(wrong.store.pauses().await.unwrap().len(), 1);
+    // To stop something takes no clock.
+    let paused = Schedule { paused: Some(Waits { since: now, by: "key_1".into() }), ..daily.clone() };
+    let daily = right.store.schedule(&acme(), "daily").await.unwrap().unwrap();
+    let wrote = wrong.store.write_schedule(&acme(), "daily", Some(&daily.written), Some(&paused)).await;
+    assert_eq!(wrote, Ok(Wrote::Done));
 
     wrong.clock.0.store(0, Ordering::SeqCst);
     assert_eq!(wrong.says().await, None);

@@ -23,6 +23,7 @@ use crate::contract::fixture::{acme, intent};
 use crate::contract::harness::{Harness, ManualClock};
 use crate::contract::pauses::pause_of;
 use crate::contract::recipients::{device, of, word};
+use crate::contract::schedules::schedule;
 use crate::contract::suppressions::suppressed;
 use crate::peers::until::until;
 
@@ -57,6 +58,7 @@ async fn the_documented_permissions_are_enough() {
     keeps_recipients(&h).await;
     keeps_suppressions(&h).await;
     keeps_pauses(&h).await;
+    keeps_schedules(&h).await;
     keeps_caps(&h).await;
 }
 
@@ -78,6 +80,14 @@ async fn keeps_pauses(h: &Harness) {
     assert_eq!(h.store.pauses().await.unwrap(), [pause_of(Paused::All)]);
     h.store.waiting(None, 10, true).await.unwrap();
     h.store.resume(pause_of(Paused::All).id()).await.unwrap();
+}
+
+async fn keeps_schedules(h: &Harness) {
+    h.keep(&schedule("daily", 0)).await;
+    let taken = h.store.take_due(h.now(), UnixMs(h.now().0 + 1), 10).await.unwrap();
+    assert_eq!(h.store.schedules(&acme(), None, 10).await.unwrap().schedules, [schedule("daily", 0)]);
+    h.store.write_schedule(&acme(), "daily", Some(&taken.due[0].written), None).await.unwrap();
+    assert_eq!(h.scheduled(&acme(), "daily").await, None);
 }
 
 /// By the server's clock, so that a place ends when it is said to have ended.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 pub use cron::{Cron, CronField, MOST_CRON, NoCron};
 
@@ -26,7 +27,8 @@ pub const GRACE: Duration = Duration::from_secs(5 * 60);
 pub const LOOKED_BACK: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What becomes of slots at which nobody was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "snake_case")]
 pub enum Missed {
     /// Nothing. Of several that are due at once only the latest is sent, within [`GRACE`].
     Skip,
