@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
 use crate::device::{DeviceApp, STORED};
+use crate::gather::Gathering;
 use crate::key::{DeliveryId, NotificationId};
 use crate::lane::{ChannelKind, Lane, named_enum};
 use crate::notification::Notification;
@@ -36,6 +37,8 @@ named_enum!(
         QuietHours = "quiet_hours",
         /// An operator paused it.
         Paused = "paused",
+        /// Others of its kind, to go out together with them.
+        Gathering = "gathering",
     }
 );
 
@@ -140,6 +143,8 @@ impl State {
 pub enum Stop {
     Cancel { by: String, why: String },
     Supersede { by_version: i64 },
+    /// It went out, or will, as part of this digest.
+    Fold { into: NotificationId },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -197,6 +202,9 @@ pub struct Delivery {
     pub spent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// It is an item, and gathers or has gathered with others of this slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gathering: Option<Gathering>,
     pub created_at: UnixMs,
     /// When it may next be claimed (waiting states).
     pub due_at: UnixMs,
@@ -291,6 +299,7 @@ impl Delivery {
             lapses_alone: 0,
             spent: false,
             stop: None,
+            gathering: None,
             created_at: plan.created_at,
             due_at,
             expires_at: plan.expires_at,
@@ -328,6 +337,27 @@ impl Delivery {
     #[must_use]
     pub fn recipient_of<'n>(&self, notification: &'n Notification) -> Option<&'n str> {
         notification.recipient.as_deref().filter(|_| !self.is_copy())
+    }
+
+    /// It waits for others of its kind: no call is made for it.
+    #[must_use]
+    pub const fn gathers(&self) -> bool {
+        self.gathering.is_some() && !self.ended()
+    }
+
+    /// The digest that it is about to be part of.
+    #[must_use]
+    pub fn folding(&self) -> Option<NotificationId> {
+        self.gathering.filter(|_| !self.ended())?.into
+    }
+
+    /// The digest that it is part of.
+    #[must_use]
+    pub const fn folded_into(&self) -> Option<NotificationId> {
+        match &self.stop {
+            Some(Stop::Fold { into }) => Some(*into),
+            _ => None,
+        }
     }
 
     /// Nothing but a receipt, a person or a purge touches it any more.

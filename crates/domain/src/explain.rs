@@ -115,6 +115,8 @@ impl Delivery {
             },
             DeferWhy::QuietHours => "Waiting for the end of the recipient's quiet hours.".into(),
             DeferWhy::Paused => "Waiting because messages like this are paused here.".into(),
+            DeferWhy::Gathering if self.folding().is_some() => "Being put into a digest now.".into(),
+            DeferWhy::Gathering => "Waiting for others of its kind, to go out with them as one digest.".into(),
             DeferWhy::Unconfigured if self.lane.provider == UNSERVED => {
                 "Waiting because no provider is configured for the app or environment of the device.".into()
             }
@@ -164,6 +166,7 @@ impl Delivery {
 
     fn cancelled(&self) -> String {
         match &self.stop {
+            Some(Stop::Fold { into }) => format!("It goes out as part of the digest {into}, not by itself."),
             Some(Stop::Cancel { why, .. }) if !why.is_empty() => format!("Cancelled: {}.", without_stop(why)),
             _ => "Cancelled.".into(),
         }
@@ -219,6 +222,7 @@ impl Delivery {
             DeferWhy::Breaker => Some("its provider, through which nothing went"),
             DeferWhy::Pace => Some("its provider, which had asked to slow down"),
             DeferWhy::Unconfigured => Some("a provider, of which none was configured for it"),
+            DeferWhy::Gathering => Some("others of its kind"),
             DeferWhy::Retry | DeferWhy::Budget | DeferWhy::Cap => None,
         }
     }

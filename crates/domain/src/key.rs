@@ -44,6 +44,11 @@ pub enum KeyKind {
     Slot,
     /// A schedule: tenant, environment, its name.
     Schedule,
+    /// What gathers together: tenant, environment, class, digest key, template, version, locale, channel, of which
+    /// address or device.
+    Gather,
+    /// A digest: what gathers together, the end of its slot, which part of it.
+    Digest,
 }
 
 impl KeyKind {
@@ -67,6 +72,8 @@ impl KeyKind {
             Self::Pause => "pause",
             Self::Slot => "slot",
             Self::Schedule => "schedule",
+            Self::Gather => "gather",
+            Self::Digest => "digest",
         }
     }
 }

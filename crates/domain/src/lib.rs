@@ -13,6 +13,7 @@ pub mod class;
 pub mod delivery;
 pub mod device;
 pub mod explain;
+pub mod gather;
 pub mod key;
 pub mod lane;
 pub mod notification;

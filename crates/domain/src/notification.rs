@@ -51,6 +51,9 @@ pub struct Notification {
     /// a recipient may have devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// Of a digest: the notifications that it is made of, the oldest first; no more than its class allows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gathered: Vec<NotificationId>,
 }
 
 /// A template as frozen at accept.

@@ -9,6 +9,8 @@ use crate::admission::{LONGEST_UNSEEN, Verdict};
 use crate::class::Class;
 use crate::delivery::{ByHand, DeferWhy, Delivery, ParkWhy, State, StateName, Stop};
 use crate::device::Undeliverable;
+use crate::gather::{Gathering, LATE, Slot};
+use crate::key::NotificationId;
 use crate::lane::Lane;
 use crate::outcome::{Looked, Outcome, OutcomeKind, RepeatGuard, ThrottleScope, Why, WhyCode};
 use crate::retry;
@@ -48,6 +50,16 @@ pub enum Event {
     Readdressed {
         hash: String,
         mask: String,
+    },
+    /// It is to go out together with others of this slot.
+    Gathered(Slot),
+    /// It is about to be part of this digest, unless somebody asked before that it end.
+    Folding {
+        into: NotificationId,
+    },
+    /// The digest is kept, and it is part of it.
+    Folded {
+        into: NotificationId,
     },
     /// The message would not be the one that may have arrived already.
     Drifted,
@@ -162,6 +174,9 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Undeliverable(why) => draft.undeliverable(why)?,
         Event::Spared => draft.spared()?,
         Event::Readdressed { hash, mask } => draft.readdressed(hash, mask)?,
+        Event::Gathered(slot) => draft.gathered(slot)?,
+        Event::Folding { into } => draft.folding(into)?,
+        Event::Folded { into } => draft.folded(into)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
         Event::LookedUp(looked) => draft.looked_up(looked)?,
@@ -220,6 +235,8 @@ impl Draft<'_> {
             | DeferWhy::Breaker
             | DeferWhy::Unconfigured
             | DeferWhy::Paused => until,
+            // Whoever makes the digest comes first; at its expiry it comes up in any case.
+            DeferWhy::Gathering => wanted.plus(LATE).min(self.next.expires_at).max(self.env.now),
         };
         let mut cap = self.next.capped().map(str::to_owned);
         if why != DeferWhy::Cap && cap.take().is_some() {
@@ -251,7 +268,7 @@ impl Draft<'_> {
 
     fn stop(&mut self, stop: &Stop) {
         self.end(match stop {
-            Stop::Cancel { .. } => State::Cancelled,
+            Stop::Cancel { .. } | Stop::Fold { .. } => State::Cancelled,
             Stop::Supersede { .. } => State::Superseded,
         });
     }
@@ -347,6 +364,46 @@ impl Draft<'_> {
         self.next.first_hash.get_or_insert(before);
         self.next.address_mask = mask;
         self.next.timeline.push(self.env.now, Happened::Readdressed);
+        Ok(())
+    }
+
+    /// Before its first claim, or put back by a worker that found it gathering still.
+    fn gathered(&mut self, slot: Slot) -> Result<(), Rejected> {
+        let untouched = self.next.state.waiting() && self.next.gathering.is_none() && self.next.rev == 0;
+        let sending = matches!(self.next.state, State::Sending { .. });
+        if !untouched && !(sending && self.next.gathering.is_some()) {
+            return Err(self.rejected());
+        }
+        let into = self.next.gathering.and_then(|it| it.into);
+        self.next.gathering = Some(Gathering { slot, into });
+        self.put_off(slot.until, DeferWhy::Gathering);
+        Ok(())
+    }
+
+    /// From here on whoever asks that it end is told that it is under way. Who asked that when it was about to be part
+    /// of another digest, which was kept without it, was not too late.
+    fn folding(&mut self, into: NotificationId) -> Result<(), Rejected> {
+        let Some(gathering) = self.next.gathering.filter(|_| self.next.state.waiting()) else {
+            return Err(self.rejected());
+        };
+        if gathering.into == Some(into) {
+            return Err(Rejected::Repeat);
+        }
+        if !self.stopped_meanwhile() {
+            self.next.gathering = Some(Gathering { into: Some(into), ..gathering });
+        }
+        Ok(())
+    }
+
+    /// Who asked meanwhile that it end came too late: it is in the digest.
+    fn folded(&mut self, into: NotificationId) -> Result<(), Rejected> {
+        if !self.next.state.waiting() || self.next.gathering.is_none() {
+            return Err(self.rejected());
+        }
+        let stop = Stop::Fold { into };
+        self.next.stop = Some(stop.clone());
+        self.next.timeline.push(self.env.now, Happened::Folded { into });
+        self.stop(&stop);
         Ok(())
     }
 
@@ -478,7 +535,8 @@ impl Draft<'_> {
     fn lapsed(&mut self, claim: ClaimMark, alone: bool) -> Result<(), Rejected> {
         self.sending()?;
         let spent = std::mem::take(&mut self.next.spent);
-        let may_have_sent = !self.class.at_most_once() || spent;
+        // While it gathers no call is made for it.
+        let may_have_sent = spent || !self.class.at_most_once() && self.next.gathering.is_none();
         self.next.lapses += 1;
         self.next.lapses_alone += u32::from(alone);
         self.next.timeline.push(self.env.now, Happened::Lapsed { claim, may_have_sent });
@@ -529,6 +587,8 @@ impl Draft<'_> {
         match self.next.state {
             // The call may be under way. No further one starts: the settle sees the wish.
             State::Sending { .. } => Ok(()),
+            // The digest may be kept already.
+            state if state.waiting() && self.next.gathering.is_some_and(|it| it.into.is_some()) => Ok(()),
             state if state.waiting() => {
                 self.stop(&stop);
                 Ok(())
@@ -603,6 +663,7 @@ impl Draft<'_> {
         self.next.lapses_alone = 0;
         self.next.spent = false;
         self.next.stop = None;
+        self.next.gathering = None;
         self.next.ended_at = None;
         self.next.receipt_until = None;
         self.next.resolved = None;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::delivery::{DeferWhy, StateName};
+use crate::key::NotificationId;
 use crate::lane::named_enum;
 use crate::outcome::{OutcomeKind, Why};
 use crate::time::{UnixMs, duration_ms};
@@ -25,6 +26,8 @@ named_enum!(
         Fence = "fence",
         /// A provider's callback again.
         Receipt = "receipt",
+        /// A digest, made of what gathered.
+        Digest = "digest",
     }
 );
 
@@ -101,6 +104,10 @@ pub enum Happened {
     LookedUp {
         found: bool,
     },
+    /// It goes out as part of this digest.
+    Folded {
+        into: NotificationId,
+    },
     /// The device has another token since: the calls that follow go to that.
     Readdressed,
     StopAsked {
@@ -169,6 +176,7 @@ impl Happened {
             Self::Received { .. }
             | Self::Deferred { .. }
             | Self::CapFull { .. }
+            | Self::Folded { .. }
             | Self::Readdressed
             | Self::StopAsked { .. }
             | Self::Ended { .. } => false,

@@ -7,6 +7,7 @@ use belfry_domain::admission::Verdict;
 use belfry_domain::class::RetryPolicy;
 use belfry_domain::delivery::{DeferWhy, NewDelivery, ParkWhy, State, Stop};
 use belfry_domain::device::Undeliverable;
+use belfry_domain::gather::{self, Gathering, Slot};
 use belfry_domain::key::KeyKind;
 use belfry_domain::notification::Fingerprint;
 use belfry_domain::outcome::{Looked, RepeatGuard, ThrottleScope};
@@ -77,6 +78,7 @@ pub(crate) fn notification(class: &Class) -> Notification {
         group: None,
         recipient: None,
         left_out: Vec::new(),
+        gathered: Vec::new(),
         collapse: None,
         send_at: None,
         expires_at: ACCEPTED_AT.plus(class.expiry),
@@ -127,6 +129,13 @@ pub(crate) fn states(class: &Class) -> Vec<(&'static str, Delivery)> {
         ("scheduled", with(&|it| it.state = State::Scheduled { until })),
         ("queued", fresh(class)),
         ("deferred", with(&|it| it.state = State::Deferred { until, why: DeferWhy::Retry })),
+        ("gathering", with(&|it| gather(it, None))),
+        ("gathering, put into a digest", with(&|it| gather(it, Some(digest())))),
+        ("gathering, put into a digest, stop asked", with(&|it| {
+            gather(it, Some(digest()));
+            it.stop = Some(cancel());
+        })),
+        ("gathering, claimed", sending(&|it| it.gathering = Some(Gathering::new(slot())))),
         ("sending", sending(&|_| {})),
         ("sending, stop asked", sending(&|it| it.stop = Some(cancel()))),
         ("sending, last attempt", sending(&|it| it.attempts = class.retry.max_attempts - 1)),
@@ -170,6 +179,21 @@ fn by_order(class: &Class) -> Vec<(&'static str, Delivery)> {
         ("sending, may have arrived", with(sending, &resent)),
         ("sending alone for the third time", with(sending, &|it| (it.lapses, it.lapses_alone) = (4, 2))),
     ]
+}
+
+pub(crate) fn slot() -> Slot {
+    let group = gather::group(["default", "live", "digest", "comments", "activity", "v1", "en", "email", "0c0c"]);
+    Slot { group, until: NOW.plus(Duration::from_secs(20)) }
+}
+
+pub(crate) fn digest() -> NotificationId {
+    slot().digest(0)
+}
+
+fn gather(it: &mut Delivery, into: Option<NotificationId>) {
+    it.rev = 1;
+    it.gathering = Some(Gathering { slot: slot(), into });
+    it.state = State::Deferred { until: slot().until, why: DeferWhy::Gathering };
 }
 
 const fn park_name(why: ParkWhy) -> &'static str {
@@ -220,6 +244,10 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("held by the circuit".into(), held(DeferWhy::Breaker)),
         ("released".into(), Event::Released),
         ("cannot be made".into(), Event::Uncallable(Why::new(WhyCode::RenderFailed))),
+        ("gathered".into(), Event::Gathered(slot())),
+        ("folding".into(), Event::Folding { into: digest() }),
+        ("folding into another part".into(), Event::Folding { into: slot().digest(1) }),
+        ("folded".into(), Event::Folded { into: digest() }),
         ("drifted".into(), Event::Drifted),
         ("its device is dead".into(), Event::Undeliverable(Undeliverable::Dead)),
         ("its refusal was not about its token".into(), Event::Spared),

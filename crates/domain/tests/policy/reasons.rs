@@ -15,7 +15,7 @@ use belfry_domain::suppression::SuppressionKind;
 use belfry_domain::timeline::{ReceiptKind, Resolution};
 use belfry_domain::{Asked, Class, Delivery, Env, Event, Lane, Order, Outcome, Why, WhyCode, step};
 
-use super::fixtures::{ACCEPTED_AT, NOW, action, cancel, class, env, fresh, mark};
+use super::fixtures::{ACCEPTED_AT, NOW, action, cancel, class, digest, env, fresh, mark, slot};
 use super::golden;
 
 /// How many claims, calls and wishes follow each other.
@@ -72,6 +72,9 @@ fn events(depth: usize) -> Vec<Event> {
     all.extend([ReceiptKind::Delivered, ReceiptKind::Bounced].map(Event::Receipt));
     all.extend([Looked::Found { provider_ref: None }, Looked::NotYet, Looked::Absent].map(Event::LookedUp));
     all.extend([
+        Event::Gathered(slot()),
+        Event::Folding { into: digest() },
+        Event::Folded { into: digest() },
         Event::Admitted(Verdict::Expire),
         Event::Admitted(Verdict::Stop(Stop::Supersede { by_version: 3 })),
         Event::StopAsked(cancel()),
@@ -94,9 +97,10 @@ fn events(depth: usize) -> Vec<Event> {
 /// What tells two deliveries apart, as far as what follows and what is said are concerned.
 fn essence(it: &Delivery) -> String {
     format!(
-        "{:?} {:?} {} {} {} {} {} {} {} {} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {} {} {} {} {} {} {} {} {:?} {:?} {:?}",
         it.state,
         it.last.as_ref().map(|why| why.code),
+        it.gathering,
         it.send,
         it.attempts,
         it.unknowns,

@@ -75,6 +75,7 @@ fn told(before: &Delivery, transition: &Transition) -> String {
     note(next.resolved != before.resolved, "by hand".into());
     note(next.spent != before.spent, format!("spent {}", next.spent));
     note(next.lapses != before.lapses, format!("lapses {} alone {}", next.lapses, next.lapses_alone));
+    note(next.gathering != before.gathering, gathering(next));
     note(next.stop != before.stop, format!("stop {}", if next.stop.is_some() { "asked" } else { "forgotten" }));
     note(next.receipt_until != before.receipt_until, "receipt window ".to_owned() + opened(next));
     note(next.ended() && !before.ended(), "ended".into());
@@ -84,6 +85,14 @@ fn told(before: &Delivery, transition: &Transition) -> String {
     let entries: Vec<String> = entries.map(|entry| what(&entry.happened)).collect();
     let facts: Vec<String> = transition.facts.iter().map(fact).collect();
     format!("{text} | {} | {}", entries.join(", "), facts.join(", "))
+}
+
+fn gathering(next: &Delivery) -> String {
+    match next.gathering {
+        None => "gathers no more".into(),
+        Some(it) if it.into.is_some() => "put into a digest".into(),
+        Some(_) => "gathers".into(),
+    }
 }
 
 const fn opened(next: &Delivery) -> &'static str {
@@ -122,6 +131,7 @@ fn what(happened: &Happened) -> String {
         | Happened::StaleReport { .. }
         | Happened::Deferred { .. }
         | Happened::CapFull { .. }
+        | Happened::Folded { .. }
         | Happened::LookedUp { .. }
         | Happened::Readdressed
         | Happened::StopAsked { .. }
@@ -139,6 +149,7 @@ const fn serde_name(happened: &Happened) -> &'static str {
         Happened::StaleReport { .. } => "stale report",
         Happened::Deferred { .. } => "deferred",
         Happened::CapFull { .. } => "cap full",
+        Happened::Folded { .. } => "folded",
         Happened::LookedUp { .. } => "looked up",
         Happened::Readdressed => "readdressed",
         Happened::StopAsked { .. } => "stop asked",
