@@ -29,6 +29,13 @@ pub enum Fact {
         class: String,
         deliveries: usize,
     },
+    /// A digest is durable. `part`: of its slot, from 0.
+    DigestMade {
+        notification: NotificationId,
+        class: String,
+        items: usize,
+        part: u32,
+    },
     /// A repeat was recognised; `age` since the first copy, `window` how long it would have been.
     RepeatCaught {
         notification: NotificationId,

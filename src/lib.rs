@@ -9,6 +9,7 @@ pub mod config;
 pub mod content;
 pub mod engine;
 pub mod facts;
+pub mod gatherer;
 pub mod http;
 pub mod intake;
 pub mod machine;

@@ -66,6 +66,7 @@ impl Delivered {
             recipients: store.recipients.clone(),
             suppressions: store.suppressions.clone(),
             preferences: store.preferences.clone(),
+            gatherings: store.gatherings.clone(),
             pauses: store.pauses.clone(),
             render: Arc::new(Renderer(Content::built_in().ok().context("the templates")?)),
             seen_token: Arc::new(|id| format!("seen {id}")),

@@ -99,6 +99,8 @@ impl Shape {
             keep_content_ms: 3 * 86_400_000,
             recipient: None,
             left_out: Vec::new(),
+            digest: None,
+            gathered: Vec::new(),
         };
         NewNotification {
             notification,

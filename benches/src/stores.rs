@@ -11,6 +11,7 @@ use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::caps::Caps;
 use belfry::ports::clock::Dice;
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::gatherings::Gatherings;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
@@ -77,6 +78,7 @@ pub(crate) struct Opened {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     pub pauses: Arc<Board>,
     file: Option<Arc<SqliteStore>>,
 }
@@ -98,6 +100,7 @@ impl Opened {
                     recipients: store.clone(),
                     suppressions: store.clone(),
                     preferences: store.clone(),
+                    gatherings: store.clone(),
                     pauses: Arc::new(Board::new(store.clone())),
                     file: Some(store),
                 })
@@ -129,6 +132,7 @@ fn open_redis(at: &str) -> Result<Opened> {
         recipients: store.clone(),
         suppressions: store.clone(),
         pauses: Arc::new(Board::new(store.clone())),
+        gatherings: store.clone(),
         preferences: store,
         file: None,
     })

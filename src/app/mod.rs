@@ -136,6 +136,7 @@ pub async fn start_telling(
     parts.take_part().await;
     let deps = parts.api(&config, &providers, &front.drain, address).await?;
     let engine = parts.engine(&config, inbox).await?;
+    parts.gather(deps.intake.clone());
     front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
     let Front { drain, serving, .. } = front;
     let grace = config.engine.shutdown_grace.0;

@@ -12,6 +12,7 @@ use super::{Role, Roles, Stores, keys};
 use crate::config::Config;
 use crate::content::Content;
 use crate::engine::{self, Duties, Engine};
+use crate::gatherer;
 use crate::http::limit::LimitNow;
 use crate::http::{ApiLimits, Deps, Drain};
 use crate::intake::accept::{Intake, IntakePorts, PolicyNow};
@@ -24,7 +25,7 @@ use crate::intake::suppressions::Blocklist;
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::StoreError;
 use crate::ports::channel::Receipt;
-use crate::ports::clock::Dice;
+use crate::ports::clock::{Dice, Tasks as _};
 use crate::ports::pauses::Board;
 use crate::ports::policy::Policy;
 use crate::ports::suppressions::Suppressions;
@@ -77,6 +78,7 @@ impl Parts {
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
             preferences: self.stores.preferences.clone(),
+            gatherings: self.stores.gatherings.clone(),
             clock: self.clock.clone(),
             dice: Arc::new(MachineDice),
             facts: self.recorder.clone(),
@@ -123,6 +125,22 @@ impl Parts {
         })
     }
 
+    /// Starts what makes digests, where this node works.
+    pub(super) fn gather(&self, intake: Arc<Intake>) {
+        if !self.roles.has(Role::Worker) {
+            return;
+        }
+        let deps = gatherer::Deps {
+            intake,
+            gatherings: self.stores.gatherings.clone(),
+            holds: self.stores.holds.clone(),
+            clock: self.clock.clone(),
+            dice: Arc::new(MachineDice),
+            facts: self.recorder.clone(),
+        };
+        self.tasks.start("gatherer", Box::pin(gatherer::run(deps)));
+    }
+
     fn limit_now(&self) -> LimitNow {
         let limit = self.limit.subscribe();
         Arc::new(move || *limit.borrow())
@@ -143,6 +161,7 @@ impl Parts {
             recipients: self.stores.recipients.clone(),
             suppressions: self.stores.suppressions.clone(),
             preferences: self.stores.preferences.clone(),
+            gatherings: self.stores.gatherings.clone(),
             pauses: self.pauses.clone(),
             seen_token: Arc::new(move |id| crate::intake::seen::token(&secret, id)),
             clock: self.clock.clone(),

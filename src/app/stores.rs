@@ -14,6 +14,7 @@ use crate::ports::admin::{ApiKeys, Installation};
 use crate::ports::caps::Caps;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
+use crate::ports::gatherings::Gatherings;
 use crate::ports::holds::Holds;
 use crate::ports::outbox::OutboxMessages;
 use crate::ports::paces::Paces;
@@ -37,6 +38,7 @@ pub struct Stores {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     pub pauses: Arc<dyn Pauses>,
     pub schedules: Arc<dyn Schedules>,
     pub api_keys: Arc<dyn ApiKeys>,
@@ -110,7 +112,8 @@ impl Stores {
             + OutboxMessages
             + Recipients
             + Suppressions
-            + PreferenceBook,
+            + PreferenceBook
+            + Gatherings,
     {
         Self {
             deliveries: store.clone(),
@@ -123,6 +126,7 @@ impl Stores {
             recipients: store.clone(),
             suppressions: store.clone(),
             preferences: store.clone(),
+            gatherings: store.clone(),
             pauses: store.clone(),
             schedules: store,
             durability,

@@ -46,6 +46,10 @@ fn drawn(look: &Look, it: &NotificationView) -> String {
     if let Some(until) = it.remembered_until {
         text.push_str(&format!(" Repeats are recognised until {}.", instant(until)));
     }
+    match it.gathered.len() {
+        0 => {}
+        count => text.push_str(&format!(" It is a digest of {count}, the first of them {}.", it.gathered[0])),
+    }
     text.push('\n');
     for delivery in &it.deliveries {
         text.push('\n');
@@ -105,6 +109,7 @@ fn happened(entry: &EntryView, provider: &str, start: Timestamp) -> String {
             let until = entry.until.map(|until| format!(" before {}", moment(start, until))).unwrap_or_default();
             format!("not sent: {cap} is full, and has no room{until}")
         }
+        "folded" => format!("part of the digest {}", word(&entry.into)),
         "looked_up" if entry.found == Some(true) => "asked the provider: it has it".into(),
         "looked_up" => "asked the provider: it has it not".into(),
         "readdressed" => "sent to the device's newer token from here on".into(),
@@ -165,6 +170,7 @@ fn deferred(word: &str) -> &str {
         "quiet_hours" => "the recipient's quiet hours",
         "breaker" => "nothing goes through the provider or service at the moment",
         "unconfigured" => "no provider is configured for it",
+        "gathering" => "others of its kind, to go out with them as one digest",
         other => other,
     }
 }

@@ -25,6 +25,9 @@ pub struct NotificationView {
     pub deliveries: Vec<DeliveryView>,
     #[serde(default)]
     pub left_out: Vec<LeftOutView>,
+    /// Of a digest: what it is made of.
+    #[serde(default)]
+    pub gathered: Vec<String>,
 }
 
 /// What it is made from.
@@ -113,6 +116,7 @@ pub struct EntryView {
     pub cap: Option<String>,
     pub times: Option<u32>,
     pub found: Option<bool>,
+    pub into: Option<String>,
     pub by: Option<String>,
     pub via: Option<String>,
     pub receipt: Option<String>,

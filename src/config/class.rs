@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use belfry_domain::admission::Rules;
 use belfry_domain::class::RetryPolicy;
+use belfry_domain::gather::{Gather, LATE};
 use belfry_domain::preferences::Switches;
 use belfry_domain::quiet::{NoQuietHours, QuietHours};
 use belfry_domain::{ChannelKind, Class, Order, Priority};
@@ -53,6 +54,12 @@ pub struct ClassConfig {
     /// Absent: it goes out at any hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHoursConfig>,
+    /// Its messages wait so long for others of their kind, and go out with them as digests. Absent: each by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gather: Option<Span>,
+    /// Most of them in one digest. Absent: 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gather_most: Option<u16>,
     /// What recipients get who did not say what they want.
     #[serde(default, skip_serializing_if = "DefaultsConfig::is_silent")]
     pub defaults: DefaultsConfig,
@@ -63,6 +70,11 @@ pub struct ClassConfig {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub titles: BTreeMap<String, String>,
 }
+
+/// Most items of a digest.
+const MOST_GATHERED: u16 = 100;
+
+const SHORTEST_GATHERED: Duration = Duration::from_secs(1);
 
 /// By so much quiet hours last longer where clocks are put back within them.
 const CLOCK_CHANGE: Duration = Duration::from_secs(3_600);
@@ -187,7 +199,7 @@ mod defaults {
 pub(super) fn contradictions(config: &Config) -> Vec<(String, String)> {
     let of = |name: &String, class: &ClassConfig| {
         let found = class.class(name).contradictions().into_iter().map(|one| (one.key.to_owned(), one.problem));
-        let others = [class.wrong_defaults(), class.wrong_unsubscribe(), class.wrong_titles()];
+        let others = [class.wrong_defaults(), class.wrong_unsubscribe(), class.wrong_titles(), class.wrong_gather()];
         let found = class.wrong_hours().into_iter().chain(others.into_iter().flatten()).chain(found);
         found.map(|(key, problem)| (format!("classes.{name}.{key}"), problem)).collect::<Vec<_>>()
     };
@@ -202,6 +214,27 @@ impl ClassConfig {
             quiet_hours: self.quiet_hours.as_ref().and_then(|hours| hours.read().ok()),
             defaults: self.defaults.switches(),
             pause_exempt: self.pause_exempt,
+            gather: self.gather.map(|span| Gather { span: span.0, most: self.gather_most.unwrap_or(MOST_GATHERED) }),
+        }
+    }
+
+    /// What is wrong with how it gathers.
+    fn wrong_gather(&self) -> Option<(String, String)> {
+        let wrong = |key: &str, problem: String| Some((key.to_owned(), problem));
+        match (self.gather, self.gather_most) {
+            (None, Some(_)) => wrong("gather_most", "stands only beside gather: the class does not gather".to_owned()),
+            (Some(span), _) if span.0 < SHORTEST_GATHERED || span.0.saturating_add(2 * LATE) > self.expiry.0 => {
+                let problem = format!(
+                    "must be at least 1s, and two minutes shorter than the class's expiry ({}): what gathers must not \
+                     expire before it goes out",
+                    self.expiry
+                );
+                wrong("gather", problem)
+            }
+            (Some(_), Some(most)) if !(2..=MOST_GATHERED).contains(&most) => {
+                wrong("gather_most", format!("must be 2 to {MOST_GATHERED}"))
+            }
+            _ => None,
         }
     }
 

@@ -129,6 +129,10 @@ impl<'a> Work<'a> {
         if let Some(event) = self.not_now(&held.delivery, &seen) {
             return Some((held, event));
         }
+        if let Some(gathering) = held.delivery.gathers() {
+            let event = self.gathers_still(&held.delivery, gathering.slot).await;
+            return Some((held, event));
+        }
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
             held = self.look_up(held).await?;
         }

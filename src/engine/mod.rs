@@ -10,6 +10,7 @@ mod caps;
 mod claimer;
 mod confirm;
 mod devices;
+mod gathering;
 mod health;
 mod last_look;
 mod ledger;
@@ -43,6 +44,7 @@ use crate::ports::caps::Caps;
 use crate::ports::channel::Receipt;
 use crate::ports::clock::{Boot, BoxFuture, Clock, Dice, Tasks};
 use crate::ports::deliveries::Deliveries;
+use crate::ports::gatherings::Gatherings;
 use crate::ports::message::{Address, Rendered};
 use crate::ports::paces::Paces;
 use crate::ports::pauses::Board;
@@ -105,6 +107,7 @@ pub struct Deps {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     /// What is paused, as this node knows it.
     pub pauses: Arc<Board>,
     /// What a device shows to say that it saw a delivery.

@@ -75,6 +75,15 @@ pub struct NewNotification {
     /// With `collapse`: an unsent one with a lower version to the same address ends superseded.
     #[schema(nullable = false, required = false)]
     pub version: Option<i64>,
+    /// In a class that gathers: what else its digest is made of has the same.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        nullable = false,
+        required = false
+    )]
+    pub digest: Option<String>,
     /// Not before; at most 90 days ahead. One that has passed means now.
     #[schema(format = DateTime, nullable = false, required = false)]
     pub send_at: Option<String>,

@@ -15,7 +15,8 @@ use crate::intake::instant::rfc3339;
 pub struct EntryView {
     #[schema(format = DateTime)]
     pub at: String,
-    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `cap_full` (of a cap that suppresses; `until` then there is no room in it), `looked_up`,
+    /// `received` (the request), `attempt`, `lapsed`, `stale_report`, `deferred`, `cap_full` (of a cap that suppresses; `until` then there is no room in it), `folded`,
+    /// `looked_up`,
     /// `readdressed` (from here on to a newer token of the same device), `stop_asked`, `receipt`, `redriven`, `sent_again`, `resolved`, `ended`.
     pub what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +63,10 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub times: Option<u32>,
+    /// The digest that it is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub into: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub found: Option<bool>,
@@ -131,6 +136,7 @@ impl EntryView {
                 ..base
             },
             Happened::CapFull { cap, opens } => Self::cap_full(cap, &rfc3339(*opens), base),
+            Happened::Folded { into } => Self { what: "folded", into: Some(into.to_string()), ..base },
             Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },
             Happened::Readdressed => Self { what: "readdressed", ..base },
             Happened::StopAsked { by, why } => {

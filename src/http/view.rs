@@ -69,6 +69,14 @@ pub struct NotificationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub recipient: Option<String>,
+    /// What gathers together, by the caller's own key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub digest: Option<String>,
+    /// Of a digest: the notifications that it is made of, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, max_items = 100)]
+    pub gathered: Vec<String>,
     /// Repeats recognised so far.
     pub repeats: u32,
     pub deliveries: Vec<DeliveryView>,
@@ -154,6 +162,10 @@ pub struct DeliveryView {
     /// Calls within the current send.
     pub attempts: u32,
     pub provider: String,
+    /// Of an item that went out as part of a digest: that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub folded_into: Option<String>,
     /// When it is tried next, while it waits: as long as the configuration says the same, of a cap or quiet hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
@@ -304,6 +316,8 @@ impl NotificationView {
             traceparent: it.traceparent.clone(),
             metadata: it.metadata.clone().and_then(|text| RawValue::from_string(text).ok()),
             recipient: it.recipient.clone(),
+            digest: it.digest.clone(),
+            gathered: it.gathered.iter().map(ToString::to_string).collect(),
             repeats: record.repeats,
             left_out: it.left_out.iter().map(LeftOutView::new).collect(),
             deliveries: record.deliveries.iter().map(|one| DeliveryView::of(one, Some(it), detail, around)).collect(),
@@ -357,6 +371,7 @@ impl DeliveryView {
             send: it.send,
             attempts: it.attempts,
             provider: it.lane.provider.clone(),
+            folded_into: it.folded_into().map(|digest| digest.to_string()),
             due_at: due_at(it).map(rfc3339),
             expires_at: rfc3339(it.expires_at),
             ended_at: it.ended_at.map(rfc3339),

@@ -23,6 +23,7 @@ use crate::facts::{Fact, FactSink};
 use crate::ports::StoreError;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::{Accepted, Deliveries, NewNotification};
+use crate::ports::gatherings::Gatherings;
 use crate::ports::policy::Policy;
 use crate::ports::preferences::PreferenceBook;
 use crate::ports::recipients::Recipients;
@@ -39,6 +40,7 @@ pub struct IntakePorts {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<dyn Dice>,
     pub facts: Arc<dyn FactSink>,
@@ -199,6 +201,7 @@ impl Intake {
             return Ok(HashMap::new());
         }
         let facts = self.end_unwanted(&mut batch).await;
+        self.gather(&mut batch).await?;
         let asked: Vec<Asked> = batch.iter().zip(facts).map(|(new, facts)| Asked::of(new, facts)).collect();
         let accepted = self.ports.deliveries.accept(batch).await?;
         if accepted.len() != asked.len() {

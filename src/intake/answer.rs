@@ -1,7 +1,7 @@
 //! What a caller is told about an intent. The first answer is a pure function of the record, so
 //! that every repeat can be given the same bytes while the record lives.
 
-use belfry_domain::delivery::NewDelivery;
+use belfry_domain::delivery::{DeferWhy, NewDelivery};
 use belfry_domain::notification::{Record, Tombstone, least_finished};
 use belfry_domain::timeline::Hop;
 use belfry_domain::{Delivery, Notification, NotificationId, State, Why};
@@ -36,7 +36,7 @@ pub struct Receipt {
     #[schema(pattern = "^ntf_[0-9a-f]{24}$", examples("ntf_a442d9c1608d0723a015e185"))]
     pub id: String,
     pub class: String,
-    /// `scheduled`, `queued`, or `suppressed` where nothing of it may be sent.
+    /// `scheduled`, `queued`, `deferred` while it gathers with others, or `suppressed` where nothing of it may be sent.
     pub state: String,
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -115,9 +115,13 @@ fn as_accepted(notification: &Notification, delivery: &Delivery) -> Delivery {
         address_hash: delivery.address_hash.clone(),
         device: delivery.device.clone(),
     });
-    match delivery.suppressed_at_accept {
-        Some(code) => Delivery { state: State::Suppressed, last: Some(Why::new(code)), ..planned },
-        None => planned,
+    match (delivery.suppressed_at_accept, delivery.gathering) {
+        (Some(code), _) => Delivery { state: State::Suppressed, last: Some(Why::new(code)), ..planned },
+        (None, Some(gathering)) => {
+            let state = State::Deferred { until: gathering.slot.until, why: DeferWhy::Gathering };
+            Delivery { state, ..planned }
+        }
+        (None, None) => planned,
     }
 }
 

@@ -21,6 +21,11 @@ pub trait ContentCheck: Send + Sync + 'static {
     /// Whether the frozen template says where to unsubscribe or to choose.
     fn speaks_of_links(&self, template: &TemplateRef) -> bool;
 
+    /// Whether what the message is made from says so.
+    fn speaks_of(&self, inputs: &Inputs) -> bool {
+        inputs.source.frozen().is_some_and(|template| self.speaks_of_links(template))
+    }
+
     /// Renders for every slot and returns each message's content hash (hex SHA-256 of the message
     /// before signing), in the order of `slots`.
     ///

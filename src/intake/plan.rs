@@ -115,6 +115,8 @@ pub fn plan(
             keep_content_ms: u64::try_from(class.keep_content.as_millis()).unwrap_or(u64::MAX),
             recipient,
             left_out: submission.left_out,
+            digest: submission.digest,
+            gathered: Vec::new(),
         },
     }
 }

@@ -14,6 +14,7 @@ use super::canonical::canonical;
 use super::channels;
 use super::content_check::ContentCheck;
 use super::fields::{FieldProblem, Object, Problems, line};
+use super::gathering;
 use super::inline::{self, Content};
 use super::json::{Node, Value};
 use super::links::{Linked, Linker};
@@ -37,6 +38,7 @@ pub const TOP: &[&str] = &[
     "unique",
     "collapse",
     "version",
+    "digest",
     "send_at",
     "expires_at",
     "intent_at",
@@ -63,8 +65,7 @@ pub struct Against<'a> {
 
 impl Against<'_> {
     fn links(&self, class: &Class, inputs: &Inputs, slots: &[Slot]) -> Option<Links> {
-        let frozen = inputs.source.frozen();
-        let spoken_of = frozen.is_some_and(|template| self.content.speaks_of_links(template));
+        let spoken_of = self.content.speaks_of(inputs);
         let linked = Linked { caller: self.asker.caller, class, inputs, slots, spoken_of, now: self.now };
         self.linker.freeze(self.policy, linked)
     }
@@ -84,6 +85,7 @@ pub struct Submission {
     pub reference: Option<String>,
     pub group: Option<String>,
     pub collapse: Option<Collapse>,
+    pub digest: Option<String>,
     pub send_at: Option<UnixMs>,
     pub expires_at: Option<UnixMs>,
     pub metadata: Option<String>,
@@ -118,11 +120,12 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     };
     let mut draft = Draft { request, against, problems };
     let class = draft.class();
+    let gathers = class.as_ref().is_some_and(|class| against.policy.rules_of(&class.name).gather.is_some());
     let mut given = recipient::read(draft.request.get("to"), &mut draft.problems);
     let mut left_out = against.asker.stored.fill(&mut given);
     let Recipient { to, locale, time_zone } = given;
     let names_recipient = to.recipient.is_some();
-    let (source, copies) = draft.source(locale.as_deref());
+    let (source, copies) = draft.source(locale.as_deref(), gathers);
     let to = crate::content::inputs::To { cc: copies.0, bcc: copies.1, ..to };
     let chosen = channels::choose(&draft.request, class.as_ref(), &to, &mut draft.problems);
     left_out.retain(|device| chosen.looked_at.contains(&device.kind));
@@ -130,6 +133,7 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     let names = ["scope", "reference", "group", "unique"];
     let [scope, reference, group, _] = names.map(|name| draft.request.text(name, line(MOST_NAME), &mut draft.problems));
     let collapse = draft.collapse();
+    let digest = gathering::read(&draft.request, class.as_ref(), gathers, &mut draft.problems);
     let (send_at, expires_at) = draft.times();
     let metadata = draft.metadata();
     let too_old = draft.too_old(class.as_ref());
@@ -150,11 +154,13 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
                     reference,
                     group,
                     collapse,
+                    digest,
                     send_at,
                     expires_at,
                     metadata,
                 });
             }
+            Err(found) if gathers => found.into_iter().map(gathering::own).for_each(|one| problems.add_passing(one)),
             Err(found) => found.into_iter().for_each(|one| problems.add_passing(one)),
         }
     }
@@ -193,18 +199,19 @@ impl Draft<'_, '_> {
     fn source(
         &mut self,
         locale: Option<&str>,
+        gathers: bool,
     ) -> (Option<Source>, (Vec<crate::ports::message::Mailbox>, Vec<crate::ports::message::Mailbox>)) {
         let none = (Vec::new(), Vec::new());
         match (self.request.has("template"), self.request.get("content")) {
             (true, Some(node)) => {
                 let Content { inline, cc, bcc } = inline::read_envelope(node, &mut self.problems);
-                (self.template(locale, Some(Box::new(inline))), (cc, bcc))
+                (self.template(locale, Some(Box::new(inline)), gathers), (cc, bcc))
             }
             (false, None) => {
                 self.problems.add("", "must have template or content");
                 (None, none)
             }
-            (true, None) => (self.template(locale, None), none),
+            (true, None) => (self.template(locale, None, gathers), none),
             (false, Some(node)) => {
                 if self.request.has("data") {
                     self.problems.add("/data", "belongs to template; content stands for itself");
@@ -215,7 +222,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn template(&mut self, locale: Option<&str>, envelope: Option<Box<Inline>>) -> Option<Source> {
+    fn template(&mut self, locale: Option<&str>, envelope: Option<Box<Inline>>, gathers: bool) -> Option<Source> {
         let filling = match self.request.get("data") {
             None => Some("{}"),
             Some(node) if matches!(node.value, Value::Object(_)) => Some(node.raw),
@@ -227,7 +234,8 @@ impl Draft<'_, '_> {
         let name = self.request.text("template", line(128), &mut self.problems)?;
         match self.against.content.freeze(&name, locale) {
             Ok(template) => {
-                let data = RawValue::from_string(filling?.to_owned()).ok()?;
+                let data = if gathers { gathering::item(filling?, self.against.now) } else { filling?.to_owned() };
+                let data = RawValue::from_string(data).ok()?;
                 Some(Source::Template { template, data, envelope })
             }
             Err(problem) => {

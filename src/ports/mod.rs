@@ -11,6 +11,7 @@ pub mod channel;
 pub mod circuits;
 pub mod clock;
 pub mod deliveries;
+pub mod gatherings;
 pub mod holds;
 pub mod links;
 pub mod locale;

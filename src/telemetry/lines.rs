@@ -12,7 +12,8 @@ use belfry_domain::warm_up::WarmDay;
 use belfry_domain::{ChannelKind, DeliveryId, NotificationId, Pace, UnixMs, Why};
 use tracing::{debug, error, info, warn};
 
-use super::metrics::{NEAR_WINDOW, share_of};
+use super::families::NEAR_WINDOW;
+use super::metrics::share_of;
 use crate::facts::{Fact, NotKept, PauseNews, PauseOf, ProviderNews, Start};
 use crate::ports::certificate::{CertificateEnd, Left};
 use crate::ports::span::Span;
@@ -30,6 +31,9 @@ pub(super) fn write(fact: &Fact) {
         Fact::IntentAccepted { notification, class, deliveries } => {
             debug!(target: INTAKE, fact = "intent_accepted", %notification, class, deliveries,
                 "a notification was received and is durable");
+        }
+        Fact::DigestMade { notification, class, items, part } => {
+            debug!(target: INTAKE, fact = "digest_made", %notification, class, items, part, "a digest is durable");
         }
         Fact::RepeatCaught { notification, hop, age, window } => repeat(*notification, *hop, *age, *window),
         Fact::FingerprintMismatch { notification, hop } => {

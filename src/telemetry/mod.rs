@@ -15,6 +15,7 @@ use crate::ports::store_news::{StoreNews, StoreWatch};
 
 mod circuits;
 mod depth;
+mod families;
 mod labels;
 mod lines;
 mod metrics;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::caps::{Cap, Full, Then};
 use crate::delivery::{DeferWhy, Delivery, Stop};
+use crate::gather::Gather;
 use crate::outcome::{Why, WhyCode};
 use crate::pause::{self, Pause};
 use crate::preferences::{Preferences, Switches};
@@ -49,6 +50,8 @@ pub struct Rules {
     pub defaults: Switches,
     /// Only a forced pause holds it.
     pub pause_exempt: bool,
+    /// Its messages gather, and go out as digests.
+    pub gather: Option<Gather>,
 }
 
 /// What was read for a call. Of a class that is no longer configured nothing of this is decided: its rules

@@ -141,10 +141,17 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
 pub enum Stop {
-    Cancel { by: String, why: String },
-    Supersede { by_version: i64 },
+    Cancel {
+        by: String,
+        why: String,
+    },
+    Supersede {
+        by_version: i64,
+    },
     /// It went out, or will, as part of this digest.
-    Fold { into: NotificationId },
+    Fold {
+        into: NotificationId,
+    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -202,7 +209,7 @@ pub struct Delivery {
     pub spent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// It is an item, and gathers or has gathered with others of this slot.
+    /// Its first send is to be part of a digest: it gathers, or has gathered, with others of this slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gathering: Option<Gathering>,
     pub created_at: UnixMs,
@@ -339,16 +346,16 @@ impl Delivery {
         notification.recipient.as_deref().filter(|_| !self.is_copy())
     }
 
-    /// It waits for others of its kind: no call is made for it.
+    /// With what it waits for others of its kind: no call is made for it meanwhile. Who sends it again sends it by itself.
     #[must_use]
-    pub const fn gathers(&self) -> bool {
-        self.gathering.is_some() && !self.ended()
+    pub const fn gathers(&self) -> Option<Gathering> {
+        if self.ended() || self.send > 1 { None } else { self.gathering }
     }
 
     /// The digest that it is about to be part of.
     #[must_use]
     pub fn folding(&self) -> Option<NotificationId> {
-        self.gathering.filter(|_| !self.ended())?.into
+        self.gathers()?.into
     }
 
     /// The digest that it is part of.

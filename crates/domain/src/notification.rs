@@ -51,6 +51,9 @@ pub struct Notification {
     /// a recipient may have devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// The caller's own key of what gathers together, in a class that gathers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Of a digest: the notifications that it is made of, the oldest first; no more than its class allows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<NotificationId>,

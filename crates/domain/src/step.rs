@@ -371,10 +371,10 @@ impl Draft<'_> {
     fn gathered(&mut self, slot: Slot) -> Result<(), Rejected> {
         let untouched = self.next.state.waiting() && self.next.gathering.is_none() && self.next.rev == 0;
         let sending = matches!(self.next.state, State::Sending { .. });
-        if !untouched && !(sending && self.next.gathering.is_some()) {
+        if !untouched && !(sending && self.next.gathers().is_some()) {
             return Err(self.rejected());
         }
-        let into = self.next.gathering.and_then(|it| it.into);
+        let into = self.next.folding();
         self.next.gathering = Some(Gathering { slot, into });
         self.put_off(slot.until, DeferWhy::Gathering);
         Ok(())
@@ -383,7 +383,7 @@ impl Draft<'_> {
     /// From here on whoever asks that it end is told that it is under way. Who asked that when it was about to be part
     /// of another digest, which was kept without it, was not too late.
     fn folding(&mut self, into: NotificationId) -> Result<(), Rejected> {
-        let Some(gathering) = self.next.gathering.filter(|_| self.next.state.waiting()) else {
+        let Some(gathering) = self.next.gathers().filter(|_| self.next.state.waiting()) else {
             return Err(self.rejected());
         };
         if gathering.into == Some(into) {
@@ -397,7 +397,7 @@ impl Draft<'_> {
 
     /// Who asked meanwhile that it end came too late: it is in the digest.
     fn folded(&mut self, into: NotificationId) -> Result<(), Rejected> {
-        if !self.next.state.waiting() || self.next.gathering.is_none() {
+        if !self.next.state.waiting() || self.next.gathers().is_none() {
             return Err(self.rejected());
         }
         let stop = Stop::Fold { into };
@@ -536,7 +536,7 @@ impl Draft<'_> {
         self.sending()?;
         let spent = std::mem::take(&mut self.next.spent);
         // While it gathers no call is made for it.
-        let may_have_sent = spent || !self.class.at_most_once() && self.next.gathering.is_none();
+        let may_have_sent = spent || !self.class.at_most_once() && self.next.gathers().is_none();
         self.next.lapses += 1;
         self.next.lapses_alone += u32::from(alone);
         self.next.timeline.push(self.env.now, Happened::Lapsed { claim, may_have_sent });
@@ -588,7 +588,7 @@ impl Draft<'_> {
             // The call may be under way. No further one starts: the settle sees the wish.
             State::Sending { .. } => Ok(()),
             // The digest may be kept already.
-            state if state.waiting() && self.next.gathering.is_some_and(|it| it.into.is_some()) => Ok(()),
+            state if state.waiting() && self.next.folding().is_some() => Ok(()),
             state if state.waiting() => {
                 self.stop(&stop);
                 Ok(())
@@ -663,7 +663,6 @@ impl Draft<'_> {
         self.next.lapses_alone = 0;
         self.next.spent = false;
         self.next.stop = None;
-        self.next.gathering = None;
         self.next.ended_at = None;
         self.next.receipt_until = None;
         self.next.resolved = None;

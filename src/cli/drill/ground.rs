@@ -127,7 +127,7 @@ impl Ground for DrillGround {
         let (deliveries, paces) = (first.deliveries.clone(), first.paces.clone());
         let (recipients, suppressions) = (first.recipients.clone(), first.suppressions.clone());
         let preferences = first.preferences.clone();
-        let pauses = first.pauses.clone();
+        let (pauses, gatherings) = (first.pauses.clone(), first.gatherings.clone());
         let caps = first.caps.clone();
         let (_, current) = watch::channel(self.content.clone());
         let templates = Templates::new(current, first.installation.clone(), deliveries.clone());
@@ -150,6 +150,7 @@ impl Ground for DrillGround {
             recipients,
             suppressions,
             preferences,
+            gatherings,
             pauses,
             content: Arc::new(templates.clone()),
             render: Arc::new(templates),

@@ -25,6 +25,7 @@ use crate::intake::content_check::ContentCheck;
 use crate::ports::StoreError;
 use crate::ports::caps::Caps;
 use crate::ports::deliveries::Deliveries;
+use crate::ports::gatherings::Gatherings;
 use crate::ports::paces::Paces;
 use crate::ports::pauses::Pauses;
 use crate::ports::preferences::PreferenceBook;
@@ -42,6 +43,7 @@ pub struct Place {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     pub pauses: Arc<dyn Pauses>,
     pub content: Arc<dyn ContentCheck>,
     pub render: Arc<dyn Render>,

@@ -102,6 +102,12 @@ impl Names {
         self.in_shard(self.shard_of(person), &[b"pref".as_slice(), person.as_bytes()].concat())
     }
 
+    /// The slots of what gathers, by when they are due; from whose name a script has all others.
+    #[must_use]
+    pub fn gathering(&self, shard: u16) -> Vec<u8> {
+        self.in_shard(shard, b"gd")
+    }
+
     fn by_digest(&self, family: &[u8], digest: &[u8; 16]) -> Vec<u8> {
         let shard = u16::from_be_bytes([digest[0], digest[1]]) % self.shards;
         self.in_shard(shard, &[family, digest].concat())

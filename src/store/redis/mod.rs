@@ -12,6 +12,7 @@ mod claim;
 mod codec;
 mod collapse;
 mod dead;
+mod gatherings;
 mod health;
 mod hold;
 pub mod keys;

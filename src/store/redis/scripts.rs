@@ -73,4 +73,5 @@ scripts! {
     preferences new: ;
     schedule new: ;
     kept new: ;
+    gather new: ;
 }

@@ -23,7 +23,7 @@ use crate::ports::search::{NamedRecipient, Query};
 use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
 /// What each layout brought, taken away again.
-const BROUGHT: [(i64, &str); 8] = [
+const BROUGHT: [(i64, &str); 9] = [
     (3, "DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;"),
     (4, "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;"),
     (5, "DROP TABLE suppressions;"),
@@ -32,6 +32,7 @@ const BROUGHT: [(i64, &str); 8] = [
     (8, "DROP TABLE pauses;"),
     (9, "DROP TABLE attached; DROP TABLE attachments;"),
     (10, "DROP TABLE schedules;"),
+    (11, "DROP TABLE gathered; DROP TABLE gather_slots;"),
 ];
 
 /// Makes a closed store one of an older layout.
@@ -160,6 +161,8 @@ pub(super) fn intent(key: &str, recipient: Option<&str>) -> NewNotification {
         keep_content_ms: 1,
         recipient: recipient.map(str::to_owned),
         left_out: Vec::new(),
+        digest: None,
+        gathered: Vec::new(),
     };
     let recipient_hash = recipient.map(|_| "ab".repeat(16));
     let (deliveries, collapse_groups) = (Vec::new(), Vec::new());

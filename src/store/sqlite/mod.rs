@@ -1,8 +1,8 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`, `schedules`) is synchronous and is told the time. Two shells run it: `threads` in a file, with group
-//! commit, and `inline` in memory. `store` puts the ports over either.
+//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`, `schedules`, `gatherings`) is
+//! synchronous and is told the time. Two shells run it: `threads` in a file, with group commit, and `inline` in memory. `store` puts the ports over either.
 
 mod accept;
 mod attachments;
@@ -12,6 +12,7 @@ mod core;
 
 mod errors;
 mod file;
+mod gatherings;
 mod hold;
 mod inline;
 mod keys;

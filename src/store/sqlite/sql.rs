@@ -231,6 +231,21 @@ statements! {
     DROP_PLACE = "DELETE FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
     DROP_GONE_PLACES = "DELETE FROM cap_places WHERE seq IN
         (SELECT seq FROM cap_places WHERE gone_at <= ?1 ORDER BY gone_at LIMIT ?2)";
+    OPEN_SLOT = "SELECT until, items FROM gather_slots WHERE grp = ?1 AND open = 1";
+    LAST_SLOT = "SELECT max(until) FROM gather_slots WHERE grp = ?1";
+    CLOSE_SLOTS = "UPDATE gather_slots SET open = 0 WHERE grp = ?1 AND open = 1";
+    PUT_SLOT = "INSERT INTO gather_slots (grp, until, due_at, open, items, tenant, environment)
+        VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5) ON CONFLICT (grp, until) DO UPDATE SET due_at = excluded.due_at";
+    FILL_SLOT = "UPDATE gather_slots SET items = ?3, open = NOT ?4, due_at = iif(?4, ?5, due_at)
+        WHERE grp = ?1 AND until = ?2";
+    PUT_ITEM = "INSERT OR IGNORE INTO gathered (grp, until, item) VALUES (?1, ?2, ?3)";
+    DROP_ITEM = "DELETE FROM gathered WHERE grp = ?1 AND until = ?2 AND item = ?3";
+    DROP_EMPTY_SLOT = "DELETE FROM gather_slots WHERE grp = ?1 AND until = ?2
+        AND NOT EXISTS (SELECT 1 FROM gathered WHERE grp = ?1 AND until = ?2)";
+    PUT_OFF_SLOT = "UPDATE gather_slots SET due_at = ?3 WHERE grp = ?1 AND until = ?2";
+    DUE_SLOTS = "SELECT grp, until, tenant, environment FROM gather_slots WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
+    NEXT_SLOT = "SELECT due_at FROM gather_slots WHERE due_at > ?1 ORDER BY due_at LIMIT 1";
+    SLOT_ITEMS = "SELECT item FROM gathered WHERE grp = ?1 AND until = ?2 LIMIT ?3";
 }
 
 /// At opening: claims of the process before are known dead, because its lock is gone.

@@ -2,7 +2,7 @@
 
 /// All of a fresh database, in their order.
 pub const ALL: &[&str] =
-    &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS, SCHEDULES];
+    &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS, SCHEDULES, GATHERINGS];
 
 /// What a database of an older layout lacks.
 pub struct Upgrade {
@@ -22,6 +22,7 @@ pub const UPGRADES: &[Upgrade] = &[
     // What was accepted before holds its attachments itself.
     Upgrade { to: 9, changes: &[ATTACHMENTS] },
     Upgrade { to: 10, changes: &[SCHEDULES] },
+    Upgrade { to: 11, changes: &[GATHERINGS] },
 ];
 
 const TABLES: &str = "
@@ -281,6 +282,24 @@ CREATE TABLE schedules (
 );
 CREATE UNIQUE INDEX schedule_names ON schedules (owner, name);
 CREATE INDEX schedule_looks ON schedules (look_at) WHERE look_at IS NOT NULL;
+";
+
+/// What gathers: the slots, and which deliveries wait in each.
+const GATHERINGS: &str = "
+CREATE TABLE gather_slots (
+  grp BLOB NOT NULL,
+  until INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  -- Takes items still; at most one of a group does.
+  open INTEGER NOT NULL,
+  items INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  PRIMARY KEY (grp, until)
+) WITHOUT ROWID;
+CREATE INDEX gather_due ON gather_slots (due_at);
+CREATE TABLE gathered (grp BLOB NOT NULL, until INTEGER NOT NULL, item BLOB NOT NULL, PRIMARY KEY (grp, until, item))
+  WITHOUT ROWID;
 ";
 
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.

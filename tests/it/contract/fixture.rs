@@ -61,6 +61,8 @@ pub fn intent_of(harness: &Harness, key: &str, tenant: &str, slots: usize) -> Ne
         keep_content_ms: KEEP_CONTENT_MS,
         recipient: None,
         left_out: Vec::new(),
+        digest: None,
+        gathered: Vec::new(),
     };
     let deliveries: Vec<Delivery> = (0..slots).map(|slot| Delivery::new(plan(&notification, slot))).collect();
     NewNotification {

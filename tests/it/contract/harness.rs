@@ -10,6 +10,7 @@ use belfry::ports::admin::{ApiKeys, Installation};
 use belfry::ports::caps::Caps;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::gatherings::Gatherings;
 use belfry::ports::holds::Holds;
 use belfry::ports::outbox::OutboxMessages;
 use belfry::ports::paces::Paces;
@@ -71,6 +72,7 @@ pub trait Ports:
     + Suppressions
     + PreferenceBook
     + Schedules
+    + Gatherings
 {
 }
 
@@ -87,6 +89,7 @@ impl<S> Ports for S where
         + Suppressions
         + PreferenceBook
         + Schedules
+        + Gatherings
 {
 }
 

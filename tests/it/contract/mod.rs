@@ -6,6 +6,7 @@ mod caps;
 mod deliveries;
 mod file;
 pub(crate) mod fixture;
+mod gatherings;
 pub(crate) mod harness;
 mod holds;
 mod installation;

@@ -113,6 +113,7 @@ fn ports(plan: &Plan, store: &Arc<InlineStore>, clock: &Arc<ShiftedClock>, facts
         recipients: store.clone(),
         suppressions: plan.suppressions.clone().unwrap_or_else(|| store.clone()),
         preferences: store.clone(),
+        gatherings: store.clone(),
         clock: clock.clone(),
         dice: Arc::new(MachineDice),
         facts: facts.clone(),

@@ -41,8 +41,16 @@ impl Live {
 
     /// The same over a store of the test's own.
     pub fn start_over(runtime: Runtime, store: &str, providers: &str) -> Self {
+        Self::start_with(runtime, Some(store), providers, |_| ())
+    }
+
+    /// The same with more in its folder; without a store of the test's own on a file.
+    pub fn start_with(runtime: Runtime, store: Option<&str>, providers: &str, files: impl Fn(&TempDir)) -> Self {
         let mut live = Self::prepared(runtime, &[]);
-        store.clone_into(&mut live.store);
+        files(&live.dir);
+        if let Some(store) = store {
+            store.clone_into(&mut live.store);
+        }
         live.run(providers, false);
         live
     }

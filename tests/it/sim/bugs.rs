@@ -24,6 +24,8 @@ pub enum Bug {
     CountedAtTake,
     /// Takes a store that does not answer for one in which nothing is paused.
     AwayIsUnpaused,
+    /// Makes a digest of items without having marked them.
+    UnmarkedItems,
 }
 
 pub const ALL: [Bug; 8] = [

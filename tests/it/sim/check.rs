@@ -29,10 +29,13 @@ pub fn broken(run: &Run, intents: &[Intent], at_rest: bool) -> Vec<String> {
             found.push(format!("P1: {} was acknowledged and is gone", intent.key));
             continue;
         };
-        for delivery in &record.deliveries {
-            known.push(delivery.id);
+        let digests = run.digests_of(*id).into_iter().filter_map(|digest| run.record(digest));
+        for delivery in digests.chain([record]).flat_map(|record| record.deliveries) {
             let seen = by_send.get(&(delivery.id, 1)).map_or(&[][..], Vec::as_slice);
-            check_delivery(delivery, seen, &mut found);
+            if !known.contains(&delivery.id) {
+                check_delivery(&delivery, seen, &mut found);
+            }
+            known.push(delivery.id);
         }
     }
     for effect in &effects {

@@ -13,6 +13,7 @@ use belfry::intake::json;
 use belfry::intake::plan::Arrival;
 use belfry::intake::stored::{Asker, Stored};
 use belfry::ports::deliveries::Deliveries;
+use belfry::ports::gatherings::Gatherings;
 use belfry::ports::policy::Policy;
 use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
@@ -48,6 +49,7 @@ pub struct Door {
     pub recipients: Arc<dyn Recipients>,
     pub suppressions: Arc<dyn Suppressions>,
     pub preferences: Arc<dyn PreferenceBook>,
+    pub gatherings: Arc<dyn Gatherings>,
     pub policy: Arc<Policy>,
     pub bug: Option<Bug>,
 }
@@ -56,8 +58,8 @@ pub struct Door {
 struct Frozen;
 
 impl ContentCheck for Frozen {
-    fn freeze(&self, _template: &str, _locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
-        Err(FieldProblem::new("/template", "the simulation has none"))
+    fn freeze(&self, template: &str, _locale: Option<&str>) -> Result<TemplateRef, FieldProblem> {
+        Ok(TemplateRef { name: template.into(), version: "v1".into(), locale: "en".into() })
     }
 
     fn speaks_of_links(&self, _template: &TemplateRef) -> bool {
@@ -79,20 +81,36 @@ impl Door {
         format!(r#""send_at":"{}","#, belfry::intake::instant::rfc3339(at))
     }
 
-    /// The id, or `None` where the store did not answer.
-    pub async fn submit(&self, intent: &Intent) -> Option<NotificationId> {
+    pub fn ports(&self) -> IntakePorts {
         let policy = self.policy.clone();
-        let ports = IntakePorts {
+        IntakePorts {
             deliveries: self.store.clone(),
             content: Arc::new(Frozen),
             recipients: self.recipients.clone(),
             suppressions: self.suppressions.clone(),
             preferences: self.preferences.clone(),
+            gatherings: self.gatherings.clone(),
             clock: self.shell.clone(),
             dice: self.shell.clone(),
             facts: self.shell.clone(),
             policy: Arc::new(move || policy.clone()),
-        };
+        }
+    }
+
+    /// What it is made of: of a class that gathers a template with its own data.
+    fn message(&self, intent: &Intent) -> String {
+        let key = &intent.key;
+        if self.policy.rules_of(intent.class).gather.is_some() {
+            return format!(r#""template":"items","data":{{"key":"{key}"}}"#);
+        }
+        match intent.channel {
+            ChannelKind::Email => format!(r#""content":{{"subject":"Hello","text":"{key}"}}"#),
+            _ => format!(r#""content":{{"sms":"{key}"}}"#),
+        }
+    }
+
+    /// The id, or `None` where the store did not answer.
+    pub async fn submit(&self, intent: &Intent) -> Option<NotificationId> {
         let namespace = match self.bug {
             Some(Bug::KeyPerNode) => format!("node-{}", self.node),
             _ => "main".into(),
@@ -103,18 +121,17 @@ impl Door {
             namespace,
             key: "key_000000000000".into(),
         };
-        let (address, content) = match intent.channel {
-            ChannelKind::Email => {
-                (r#""email":"ann@example.com""#, format!(r#""subject":"Hello","text":"{}""#, intent.key))
-            }
-            _ => (r#""phone":"+46701234567""#, format!(r#""sms":"{}""#, intent.key)),
+        let address = match intent.channel {
+            ChannelKind::Email => r#""email":"ann@example.com""#,
+            _ => r#""phone":"+46701234567""#,
         };
+        let message = self.message(intent);
         let (class, channel, key) = (intent.class, intent.channel, &intent.key);
         let send_at = self.send_at(intent);
         let body = format!(
-            r#"{{"class":"{class}",{send_at}"to":{{{address}}},"channels":["{channel}"],"reference":"{key}","content":{{{content}}}}}"#
+            r#"{{"class":"{class}",{send_at}"to":{{{address}}},"channels":["{channel}"],"reference":"{key}",{message}}}"#
         );
-        let intake = Intake::new(ports, &[7; 32]);
+        let intake = Intake::new(self.ports(), &[7; 32]);
         let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };
         let node = json::parse(body.as_bytes()).expect("the simulation writes JSON");
         let candidate = intake.prepare(Asker { caller: &caller, stored: &Stored::default() }, &arrival, &node, None);

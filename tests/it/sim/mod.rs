@@ -11,6 +11,7 @@ mod check;
 mod door;
 mod executor;
 mod faulty_store;
+mod gathered;
 mod guarantees;
 mod paced;
 mod paused;

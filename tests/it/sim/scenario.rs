@@ -26,6 +26,7 @@ use super::bugs::Bug;
 use super::door::{Door, Intent};
 use super::executor::{NodeId, Sim, WORLD};
 use super::faulty_store::FaultyStore;
+use super::gathered;
 use super::provider::ScriptedProvider;
 use super::render::SimRender;
 use super::world::{LEASE, Phase, World};
@@ -143,7 +144,14 @@ impl Run {
         }
         let ids: Vec<NotificationId> = told.acknowledged.values().copied().collect();
         drop(told);
-        ids.into_iter().all(|id| self.record(id).is_none_or(|record| record.deliveries.iter().all(|one| one.ended())))
+        let ended = |id| self.record(id).is_none_or(|record| record.deliveries.iter().all(|one| one.ended()));
+        ids.into_iter().all(|id| ended(id) && self.digests_of(id).into_iter().all(ended))
+    }
+
+    /// What an item went into.
+    pub fn digests_of(&self, item: NotificationId) -> Vec<NotificationId> {
+        let deliveries = self.record(item).map(|record| record.deliveries).unwrap_or_default();
+        deliveries.iter().filter_map(|one| one.folded_into()).collect()
     }
 
     pub fn record(&self, id: NotificationId) -> Option<Record> {
@@ -152,6 +160,10 @@ impl Run {
 
     pub fn record_of(&self, owner: &Owner, id: NotificationId) -> Option<Record> {
         self.store.read(owner, id).now_or_never().expect("the inline store never waits").unwrap()
+    }
+
+    pub fn inputs(&self, id: NotificationId) -> Option<String> {
+        self.store.inputs(id).now_or_never().expect("the inline store never waits").unwrap()
     }
 
     fn clone_for_restarts(&self) -> Self {
@@ -190,6 +202,7 @@ impl Run {
             recipients: self.store.clone(),
             suppressions: self.store.clone(),
             preferences: self.store.clone(),
+            gatherings: line.clone(),
             pauses: Arc::new(Board::new(line)),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
@@ -197,7 +210,7 @@ impl Run {
             dice: shell.clone(),
             tasks: shell.clone(),
             facts: shell.clone(),
-            policy: watch::channel(policy).1,
+            policy: watch::channel(policy.clone()).1,
         };
         let settings = Settings {
             // As a server's own: new at every start.
@@ -206,9 +219,16 @@ impl Run {
             purge_every: Duration::from_secs(3600),
         };
         drop(Engine::start(deps, settings, inbox));
+        if self.rules.values().any(|rules| rules.gather.is_some()) {
+            gathered::start(node, self.door(node, policy), self);
+        }
         if let Some(next) = self.plan.crashes.get(&node).and_then(|crashes| crashes.first()) {
             self.world.sim.crash_before(node, *next);
         }
+    }
+
+    fn door(&self, node: NodeId, policy: Arc<Policy>) -> Door {
+        door(node, &self.world, &self.store, (policy, self.plan.bug))
     }
 
     fn policy(&self, node: NodeId, receipts: &mpsc::Sender<Receipt>) -> Arc<Policy> {
@@ -242,6 +262,21 @@ impl Run {
             links: LinkPolicy::default(),
             keep_record: Duration::from_secs(15 * 24 * 3600),
         })
+    }
+}
+
+fn door(node: NodeId, world: &World, store: &Arc<InlineStore>, (policy, bug): (Arc<Policy>, Option<Bug>)) -> Door {
+    let line = Arc::new(FaultyStore { node, inner: store.clone(), world: world.clone(), bug });
+    Door {
+        node,
+        shell: world.node(node),
+        store: line.clone(),
+        recipients: store.clone(),
+        suppressions: store.clone(),
+        preferences: store.clone(),
+        gatherings: line,
+        policy,
+        bug,
     }
 }
 
@@ -288,17 +323,7 @@ impl CallerView {
     /// One request to one node; `None` where the node died under it or the store was away.
     async fn ask(&self, intent: &Intent) -> Option<NotificationId> {
         let node = 1 + usize::try_from(self.world.sim.below(self.nodes as u64)).unwrap();
-        let line = FaultyStore { node, inner: self.store.clone(), world: self.world.clone(), bug: self.bug };
-        let door = Door {
-            node,
-            shell: self.world.node(node),
-            store: Arc::new(line),
-            recipients: self.store.clone(),
-            suppressions: self.store.clone(),
-            preferences: self.store.clone(),
-            policy: self.policy.clone(),
-            bug: self.bug,
-        };
+        let door = door(node, &self.world, &self.store, (self.policy.clone(), self.bug));
         let (answer, answered) = oneshot::channel();
         let intent = intent.clone();
         let request = async move {

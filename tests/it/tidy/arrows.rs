@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("channel", &["ports", "text_file"]),
     ("intake", &["ports", "content", "facts"]),
     ("engine", &["ports", "content", "facts"]),
+    ("gatherer", &["ports", "facts", "intake"]),
     ("http", &["ports", "facts", "intake", "content"]),
     // The lanes' depths, the clock their age is told by, and how lines should look.
     ("telemetry", &["facts", "ports", "config"]),
@@ -30,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "content",
             "engine",
             "facts",
+            "gatherer",
             "http",
             "intake",
             "machine",

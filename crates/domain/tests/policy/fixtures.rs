@@ -78,6 +78,7 @@ pub(crate) fn notification(class: &Class) -> Notification {
         group: None,
         recipient: None,
         left_out: Vec::new(),
+        digest: None,
         gathered: Vec::new(),
         collapse: None,
         send_at: None,
@@ -131,10 +132,13 @@ pub(crate) fn states(class: &Class) -> Vec<(&'static str, Delivery)> {
         ("deferred", with(&|it| it.state = State::Deferred { until, why: DeferWhy::Retry })),
         ("gathering", with(&|it| gather(it, None))),
         ("gathering, put into a digest", with(&|it| gather(it, Some(digest())))),
-        ("gathering, put into a digest, stop asked", with(&|it| {
-            gather(it, Some(digest()));
-            it.stop = Some(cancel());
-        })),
+        (
+            "gathering, put into a digest, stop asked",
+            with(&|it| {
+                gather(it, Some(digest()));
+                it.stop = Some(cancel());
+            }),
+        ),
         ("gathering, claimed", sending(&|it| it.gathering = Some(Gathering::new(slot())))),
         ("sending", sending(&|_| {})),
         ("sending, stop asked", sending(&|it| it.stop = Some(cancel()))),

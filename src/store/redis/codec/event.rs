@@ -5,9 +5,10 @@ use std::time::Duration;
 use belfry_domain::delivery::{DeferWhy, ParkWhy, StateName};
 use belfry_domain::timeline::{ClaimMark, Entry, Happened};
 use belfry_domain::{State, UnixMs};
+use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
-use super::stored::StoredWhy;
+use super::stored::{StoredWhy, id, read_id};
 use super::{Result, corrupt};
 
 /// An entry of the timeline: what it is, and of all that one can say what this one does.
@@ -44,6 +45,8 @@ pub struct Event<'a> {
     yes: Option<bool>,
     #[n(13)]
     times: Option<u32>,
+    #[n(14)]
+    into: Option<ByteArray<12>>,
 }
 
 const RECEIVED: u8 = 0;
@@ -60,6 +63,7 @@ const RESOLVED: u8 = 10;
 const ENDED: u8 = 11;
 const READDRESSED: u8 = 12;
 const CAP_FULL: u8 = 13;
+const FOLDED: u8 = 14;
 
 impl<'a> Event<'a> {
     pub fn of(entry: &'a Entry) -> Self {
@@ -97,6 +101,7 @@ impl<'a> Event<'a> {
                 ..it
             },
             Happened::CapFull { cap, opens } => Self { what: CAP_FULL, until: Some(opens.0), text: Some(cap), ..it },
+            Happened::Folded { into } => Self { what: FOLDED, into: Some(id(*into)), ..it },
             Happened::LookedUp { found } => Self { what: LOOKED_UP, yes: Some(*found), ..it },
             Happened::Readdressed => Self { what: READDRESSED, ..it },
             Happened::StopAsked { by, why } => Self { what: STOP_ASKED, by: Some(by), text: Some(why), ..it },
@@ -137,6 +142,7 @@ impl<'a> Event<'a> {
                 times: self.times.unwrap_or(1),
             },
             CAP_FULL => Happened::CapFull { cap: text, opens: UnixMs(self.until.unwrap_or_default()) },
+            FOLDED => Happened::Folded { into: read_id(self.into?) },
             LOOKED_UP => Happened::LookedUp { found: yes },
             READDRESSED => Happened::Readdressed,
             STOP_ASKED => Happened::StopAsked { by, why: text },

@@ -9,7 +9,7 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
 use super::hex::Hex;
-use super::stored::{bytes, ms, named};
+use super::stored::{bytes, id, ms, named, read_id};
 use super::{Result, corrupt};
 
 #[derive(Encode, Decode)]
@@ -57,6 +57,10 @@ struct StoredNotification<'a> {
     recipient: Option<&'a str>,
     #[b(20)]
     left_out: Option<Vec<StoredLeftOut<'a>>>,
+    #[b(21)]
+    digest: Option<&'a str>,
+    #[n(22)]
+    gathered: Option<Vec<ByteArray<12>>>,
 }
 
 #[derive(Encode, Decode)]
@@ -121,6 +125,8 @@ pub fn write_notification(it: &Notification) -> Vec<u8> {
         keep_content_ms: it.keep_content_ms,
         recipient: it.recipient.as_deref(),
         left_out: Some(it.left_out.iter().map(StoredLeftOut::of).collect()).filter(|all: &Vec<_>| !all.is_empty()),
+        digest: it.digest.as_deref(),
+        gathered: Some(it.gathered.iter().copied().map(id).collect()).filter(|all: &Vec<_>| !all.is_empty()),
     })
 }
 
@@ -154,6 +160,8 @@ pub fn read_notification(body: &[u8], whole: String) -> Result<Notification> {
         keep_content_ms: it.keep_content_ms,
         recipient: owned(it.recipient),
         left_out: it.left_out.unwrap_or_default().into_iter().filter_map(StoredLeftOut::read).collect(),
+        digest: owned(it.digest),
+        gathered: it.gathered.unwrap_or_default().into_iter().map(read_id).collect(),
     })
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use belfry_domain::action::{Action, Asked};
 use belfry_domain::delivery::{ByHand, Stop};
 use belfry_domain::device::DeviceApp;
+use belfry_domain::gather::{Gathering, Slot};
 use belfry_domain::outcome::{Why, WhyCode};
 use belfry_domain::timeline::Timeline;
 use belfry_domain::{Delivery, Key, NotificationId, State, UnixMs};
@@ -89,6 +90,20 @@ struct StoredDelivery<'a> {
     device_environment: Option<&'a str>,
     #[b(31)]
     suppressed_at_accept: Option<&'a str>,
+    #[n(32)]
+    gathering: Option<StoredGathering>,
+}
+
+/// Of an item: its slot, and the digest that it is about to be part of.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct StoredGathering {
+    #[n(0)]
+    group: ByteArray<12>,
+    #[n(1)]
+    until: i64,
+    #[n(2)]
+    into: Option<ByteArray<12>>,
 }
 
 #[derive(Encode, Decode)]
@@ -109,7 +124,7 @@ struct StoredByHand<'a> {
     why: &'a str,
 }
 
-/// By a version, or by somebody.
+/// By a version, for a digest, or by somebody.
 #[derive(Encode, Decode)]
 #[cbor(map)]
 struct StoredStop<'a> {
@@ -119,6 +134,8 @@ struct StoredStop<'a> {
     by: Option<&'a str>,
     #[b(2)]
     why: Option<&'a str>,
+    #[n(3)]
+    into: Option<ByteArray<12>>,
 }
 
 /// A resolution has a `to`, and a send again says that it is one.
@@ -212,6 +229,7 @@ pub fn write_delivery(it: &Delivery) -> Vec<u8> {
         device_app: it.device.as_ref().and_then(|device| device.app.as_deref()),
         device_environment: it.device.as_ref().and_then(|device| device.environment.as_deref()),
         suppressed_at_accept: it.suppressed_at_accept.map(WhyCode::name),
+        gathering: it.gathering.as_ref().map(StoredGathering::of),
     })
 }
 
@@ -238,6 +256,7 @@ pub fn read_delivery(body: &[u8], head: InHead) -> Result<Delivery> {
         lapses_alone: it.lapses_alone.unwrap_or_default(),
         spent: head.spent,
         stop: it.stop.map(StoredStop::read),
+        gathering: it.gathering.map(StoredGathering::read),
         created_at: UnixMs(it.created_at),
         due_at: head.due_at,
         expires_at: UnixMs(it.expires_at),
@@ -278,19 +297,41 @@ impl<'a> StoredWhy<'a> {
     }
 }
 
+pub(super) fn id(it: NotificationId) -> ByteArray<12> {
+    (*it.0.as_bytes()).into()
+}
+
+pub(super) fn read_id(it: ByteArray<12>) -> NotificationId {
+    NotificationId(Key::from_bytes(it.into()))
+}
+
+impl StoredGathering {
+    fn of(it: &Gathering) -> Self {
+        let Slot { group, until } = it.slot;
+        Self { group: (*group.as_bytes()).into(), until: until.0, into: it.into.map(id) }
+    }
+
+    fn read(self) -> Gathering {
+        let slot = Slot { group: Key::from_bytes(self.group.into()), until: UnixMs(self.until) };
+        Gathering { slot, into: self.into.map(read_id) }
+    }
+}
+
 impl<'a> StoredStop<'a> {
     fn of(stop: &'a Stop) -> Self {
         match stop {
-            Stop::Cancel { by, why } => Self { version: None, by: Some(by), why: Some(why) },
-            Stop::Supersede { by_version } => Self { version: Some(*by_version), by: None, why: None },
+            Stop::Cancel { by, why } => Self { version: None, by: Some(by), why: Some(why), into: None },
+            Stop::Supersede { by_version } => Self { version: Some(*by_version), by: None, why: None, into: None },
+            Stop::Fold { into } => Self { version: None, by: None, why: None, into: Some(id(*into)) },
         }
     }
 
     fn read(self) -> Stop {
         let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        match self.version {
-            Some(by_version) => Stop::Supersede { by_version },
-            None => Stop::Cancel { by: owned(self.by), why: owned(self.why) },
+        match (self.version, self.into) {
+            (Some(by_version), _) => Stop::Supersede { by_version },
+            (None, Some(into)) => Stop::Fold { into: read_id(into) },
+            (None, None) => Stop::Cancel { by: owned(self.by), why: owned(self.why) },
         }
     }
 }

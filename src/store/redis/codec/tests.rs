@@ -3,6 +3,7 @@ use std::time::Duration;
 use belfry_domain::action::{Action, Asked};
 use belfry_domain::delivery::{ByHand, DeferWhy, NewDelivery as Plan, ParkWhy, StateName, Stop};
 use belfry_domain::device::{DeviceApp, LeftOut, LeftOutWhy};
+use belfry_domain::gather::{Gathering, Slot};
 use belfry_domain::notification::{Fingerprint, Notification, least_finished};
 use belfry_domain::outcome::{OutcomeKind, Why, WhyCode};
 use belfry_domain::timeline::{ClaimMark, Entry, Happened, Hop, ReceiptKind, Resolution, Timeline};
@@ -42,6 +43,8 @@ fn intent() -> NewNotification {
         keep_content_ms: 259_200_000,
         recipient: None,
         left_out: Vec::new(),
+        digest: None,
+        gathered: Vec::new(),
     };
     let delivery = Delivery::new(Plan {
         notification: id,
@@ -98,6 +101,8 @@ fn whom_it_was_for_and_who_was_left_out_reads_back_and_costs_nobody_else_a_byte(
     let why = [LeftOutWhy::Dead, LeftOutWhy::Quarantined];
     named.notification.left_out =
         why.map(|why| LeftOut { device: "phone".into(), kind: ChannelKind::Apns, why, since: NOW }).into();
+    named.notification.digest = Some("comments".into());
+    named.notification.gathered = ["1", "2"].map(|key| NotificationId::http("acme", "live", "keys", key)).into();
     assert_eq!(read_notification(&values(&named).0).unwrap().notification, named.notification);
     // A person's entry is one more of those that a record has.
     let entries = |of: &NewNotification| NewValues::of(of).unwrap().entries;
@@ -172,7 +177,7 @@ fn a_spent_mark_and_a_claim_overrule_the_body() {
     assert_eq!(read, expected);
 }
 
-fn every_entry() -> [Happened; 14] {
+fn every_entry() -> [Happened; 15] {
     let claim = || ClaimMark { worker: "node-1".into(), fence: 7 };
     let why = || Why::said(WhyCode::TryLater, "450 later");
     [
@@ -189,6 +194,7 @@ fn every_entry() -> [Happened; 14] {
         Happened::StaleReport { claim: claim(), outcome: OutcomeKind::Accepted, why: Why::new(WhyCode::Ok) },
         Happened::Deferred { until: NOW, why: DeferWhy::Budget, cap: None, times: 1 },
         Happened::Deferred { until: NOW, why: DeferWhy::Cap, cap: Some("hourly".into()), times: 7 },
+        Happened::Folded { into: NotificationId::http("acme", "live", "keys", "digest") },
         Happened::LookedUp { found: true },
         Happened::Readdressed,
         Happened::StopAsked { by: "key_1".into(), why: "a mistake".into() },
@@ -232,6 +238,14 @@ fn everything() -> Vec<Delivery> {
         ..base.clone()
     };
     let superseded = Delivery { stop: Some(Stop::Supersede { by_version: -4 }), ..base.clone() };
+    let slot = Slot { group: base.id.0, until: NOW };
+    let folding = Gathering { slot, into: Some(slot.digest(0)) };
+    let folding = Delivery { gathering: Some(folding), ..base.clone() };
+    let folded = Delivery {
+        gathering: Some(Gathering::new(slot)),
+        stop: Some(Stop::Fold { into: slot.digest(1) }),
+        ..base.clone()
+    };
     let states = [
         State::Scheduled { until: NOW },
         State::Queued,
@@ -248,7 +262,7 @@ fn everything() -> Vec<Delivery> {
         State::Parked { why: ParkWhy::Poison },
     ];
     let of_states = states.map(|state| Delivery { state, ended_at: Some(NOW), ..base.clone() });
-    [full, superseded].into_iter().chain(of_states).collect()
+    [full, superseded, folding, folded].into_iter().chain(of_states).collect()
 }
 
 #[test]
