@@ -155,7 +155,9 @@ fn the_embedded_file_names_every_key_and_no_other() {
             // Shown in the other example: one environment has one or the other.
             "environments.staging" => written.extend(keys_at(&tree, "environments.preview")),
             // Shown with one class.
-            _ if known.contains("quiet_hours") => written.extend(["quiet_hours", "gather", "gather_most"].map(str::to_owned)),
+            _ if known.contains("quiet_hours") => {
+                written.extend(["quiet_hours", "gather", "gather_most"].map(str::to_owned))
+            }
             _ => {}
         }
         assert_eq!(written, known, "{path}");

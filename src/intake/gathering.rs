@@ -1,10 +1,12 @@
 //! Items: what a class that gathers is asked to tell. Each is put into its slot before it is accepted, so that no crash
 //! between leaves one out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use belfry_domain::device::STORED;
-use belfry_domain::gather::{self, Gather};
+use belfry_domain::gather::{self, Gather, Slot};
 use belfry_domain::outcome::RepeatGuard;
-use belfry_domain::{Class, Delivery, Env, Event, Key, Notification, UnixMs, step};
+use belfry_domain::{Class, Delivery, DeliveryId, Env, Event, Key, Notification, UnixMs, step};
 
 use super::accept::Intake;
 use super::fields::{FieldProblem, Object, Problems, line};
@@ -97,18 +99,33 @@ impl Intake {
                 joins.push(join(it, delivery, gather));
             }
         }
-        let mut slots = Vec::with_capacity(joins.len());
-        for part in joins.chunks(MOST_ITEMS) {
-            slots.extend(self.ports.gatherings.join(part.to_vec()).await?);
-        }
-        for ((item, slot, class), into) in places.into_iter().zip(slots) {
+        let slots = self.join_new(joins).await?;
+        for (item, slot, class) in places {
             let delivery = &mut batch[item].deliveries[slot];
             let env = Env { now: delivery.created_at, jitter: 0, receipts: false, guard: RepeatGuard::None };
-            if let Ok(gathered) = step(delivery, class, Event::Gathered(into), env) {
+            let Some(into) = slots.get(&delivery.id) else { continue };
+            if let Ok(gathered) = step(delivery, class, Event::Gathered(*into), env) {
                 *delivery = gathered.next;
             }
         }
         Ok(())
+    }
+
+    /// A repeat of what is kept joins nothing: it would take another item's room in the slot that is open now.
+    async fn join_new(&self, joins: Vec<Join>) -> Result<BTreeMap<DeliveryId, Slot>, StoreError> {
+        let mut slots = BTreeMap::new();
+        for part in joins.chunks(MOST_ITEMS) {
+            let ids: Vec<DeliveryId> = part.iter().map(|one| one.item).collect();
+            let kept = self.ports.deliveries.load(ids).await?;
+            let known: BTreeSet<DeliveryId> = kept.into_iter().map(|one| one.id).collect();
+            let new: Vec<Join> = part.iter().filter(|one| !known.contains(&one.item)).cloned().collect();
+            if new.is_empty() {
+                continue;
+            }
+            let ids: Vec<DeliveryId> = new.iter().map(|one| one.item).collect();
+            slots.extend(ids.into_iter().zip(self.ports.gatherings.join(new).await?));
+        }
+        Ok(slots)
     }
 }
 

@@ -22,16 +22,13 @@ fn class(gather: &str) -> String {
 const TEXT: &str =
     "{% for item in items %}- {{ item.data.who }} on {{ item.data.on }}\n{% endfor %}{{ count }} in all\n";
 
+const META: &str = "description = \"What others did.\"\nchannels = [\"email\"]\nlocale = \"en\"\n";
+
 fn write_template(live: &TempDir, text: &str) {
     let place = live.path().join("templates/activity");
     fs::create_dir_all(&place).unwrap();
     let sample = r#"{"items":[{"at":"2027-01-15T08:00:00Z","data":{"who":"Bob","on":"Budget"}}],"count":1}"#;
-    let files = [
-        ("meta.toml", "locale = \"en\"\n"),
-        ("subject.txt", "What is new"),
-        ("text.txt", text),
-        ("sample.json", sample),
-    ];
+    let files = [("meta.toml", META), ("subject.txt", "What is new"), ("text.txt", text), ("sample.json", sample)];
     for (name, text) in files {
         fs::write(place.join(name), text).unwrap();
     }
