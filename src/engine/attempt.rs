@@ -126,7 +126,9 @@ impl<'a> Work<'a> {
             return Some((held, Event::Released));
         }
         let decided = self.shared.deps.clock.boot();
-        if let Some(event) = self.not_now(&held.delivery, &seen) {
+        if held.delivery.folding().is_none()
+            && let Some(event) = self.not_now(&held.delivery, &seen)
+        {
             return Some((held, event));
         }
         if let Some(gathering) = held.delivery.gathers() {

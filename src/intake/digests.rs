@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belfry_domain::gather::Slot as GatherSlot;
 use belfry_domain::notification::{Fingerprint, Record};
 use belfry_domain::outcome::RepeatGuard;
+use belfry_domain::step::Rejected;
 use belfry_domain::timeline::Hop;
 use belfry_domain::{Class, Delivery, DeliveryId, Env, Event, NotificationId, UnixMs, hex, step};
 use futures::StreamExt as _;
@@ -152,6 +153,8 @@ impl Intake {
         mut items: Vec<Item>,
         (policy, class): (&Policy, &Class),
     ) -> Result<Option<BTreeSet<NotificationId>>, StoreError> {
+        // Marked for another it may be in that.
+        items.retain(|item| item.delivery().folding().is_none_or(|into| into == id));
         let most = policy.rules_of(&class.name).gather.map_or(usize::MAX, |gather| gather.most.into());
         items.truncate(most.min(fitting(&items)));
         let items = self.mark(items, id, class).await?;
@@ -197,7 +200,8 @@ impl Intake {
                     asked.push((item, transition));
                 }
                 // A node that died had marked it before.
-                Err(_) => marked.push(item),
+                Err(Rejected::Repeat) => marked.push(item),
+                Err(_) => {}
             }
         }
         if !writes.is_empty() {
@@ -208,9 +212,7 @@ impl Intake {
                         .facts
                         .into_iter()
                         .for_each(|fact| self.ports.facts.record(&stepped(&transition.next, fact)));
-                    if !transition.next.ended() {
-                        marked.push(item);
-                    }
+                    marked.push(item);
                 }
             }
         }
@@ -218,7 +220,7 @@ impl Intake {
         Ok(marked)
     }
 
-    /// Ends those items of the slot that are in the digest.
+    /// Ends those items of the slot that are in the digest, and lets go of those that were to be in it and are not.
     async fn end_items(
         &self,
         slot: GatherSlot,
@@ -229,10 +231,14 @@ impl Intake {
         // As they stand now, with what was marked.
         let looked = self.look_at(due).await?;
         let mut left = looked.gone;
-        for item in looked.items.iter().filter(|item| members.contains(&item.id())) {
+        for item in &looked.items {
             let delivery = item.delivery().clone();
-            left.push(delivery.id);
-            self.carry_out(delivery, &Event::Folded { into: id }).await?;
+            if members.contains(&item.id()) {
+                left.push(delivery.id);
+                self.carry_out(delivery, &Event::Folded { into: id }).await?;
+            } else if delivery.folding() == Some(id) {
+                self.carry_out(delivery, &Event::Unfolded { from: id }).await?;
+            }
         }
         self.ports.gatherings.leave(slot, left).await
     }
@@ -304,7 +310,7 @@ impl Looked {
         let one = &record.deliveries[delivery];
         let gathers = one.gathers().is_some_and(|gathering| gathering.slot == slot);
         match inputs {
-            Some(inputs) if gathers && one.state.waiting() && now < one.expires_at => {
+            Some(inputs) if gathers && one.state.waiting() && (now < one.expires_at || one.folding().is_some()) => {
                 self.items.push(Item { record, delivery, inputs });
             }
             // Claimed, to expire or because nobody made its digest in time.

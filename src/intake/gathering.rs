@@ -62,7 +62,11 @@ pub(super) fn of_items<T: AsRef<str>>(items: &[T]) -> String {
 
 /// A problem of the digest of one, at the item's own place in the request.
 pub(super) fn own(problem: FieldProblem) -> FieldProblem {
-    let pointer = problem.pointer.replace("/data/items/0/data", "/data");
+    let pointer = match problem.pointer.strip_prefix("/data/items/0/data") {
+        Some(rest) => format!("/data{rest}"),
+        None if problem.pointer.starts_with("/data/") => "/data".to_owned(),
+        None => problem.pointer,
+    };
     FieldProblem { pointer, ..problem }
 }
 

@@ -111,9 +111,13 @@ pub fn decide(
 ///
 /// `newest_version` is the highest version accepted for the same collapse key and address, and
 /// `own_version` the delivery's own. A delivery whose earlier call may have arrived is not
-/// superseded: its outcome has to be cleared up under its own key.
+/// superseded: its outcome has to be cleared up under its own key. Nor is anything decided of an item that may be
+/// part of a digest already; no call is made for it.
 #[must_use]
 pub fn admit(delivery: &Delivery, own_version: Option<i64>, newest_version: Option<i64>, now: UnixMs) -> Verdict {
+    if delivery.folding().is_some() {
+        return Verdict::Call;
+    }
     if now >= delivery.expires_at {
         return Verdict::Expire;
     }

@@ -352,7 +352,7 @@ impl Delivery {
         if self.ended() || self.send > 1 { None } else { self.gathering }
     }
 
-    /// The digest that it is about to be part of.
+    /// The digest that it is about to be part of, perhaps is already: only who makes that may end it.
     #[must_use]
     pub fn folding(&self) -> Option<NotificationId> {
         self.gathers()?.into

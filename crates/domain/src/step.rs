@@ -53,9 +53,13 @@ pub enum Event {
     },
     /// It is to go out together with others of this slot.
     Gathered(Slot),
-    /// It is about to be part of this digest, unless somebody asked before that it end.
+    /// It is about to be part of this digest.
     Folding {
         into: NotificationId,
+    },
+    /// That digest was kept without it.
+    Unfolded {
+        from: NotificationId,
     },
     /// The digest is kept, and it is part of it.
     Folded {
@@ -176,6 +180,7 @@ pub fn step(delivery: &Delivery, class: &Class, event: Event, env: Env) -> Resul
         Event::Readdressed { hash, mask } => draft.readdressed(hash, mask)?,
         Event::Gathered(slot) => draft.gathered(slot)?,
         Event::Folding { into } => draft.folding(into)?,
+        Event::Unfolded { from } => draft.unfolded(from)?,
         Event::Folded { into } => draft.folded(into)?,
         Event::Drifted => draft.sending().map(|_| draft.end(State::Parked { why: ParkWhy::Drift }))?,
         Event::Called { claim, outcome, took } => draft.called(claim, outcome, took)?,
@@ -275,7 +280,7 @@ impl Draft<'_> {
 
     /// Ends it if somebody asked for that meanwhile.
     fn stopped_meanwhile(&mut self) -> bool {
-        let Some(stop) = self.next.stop.clone() else { return false };
+        let Some(stop) = self.next.stop.clone().filter(|_| self.next.folding().is_none()) else { return false };
         self.stop(&stop);
         true
     }
@@ -380,18 +385,26 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// From here on whoever asks that it end is told that it is under way. Who asked that when it was about to be part
-    /// of another digest, which was kept without it, was not too late.
+    /// From here on whoever asks that it end is told that it is under way; nothing ends it until it is known whether that
+    /// digest was kept with it. About to be part of two it would go out twice.
     fn folding(&mut self, into: NotificationId) -> Result<(), Rejected> {
-        let Some(gathering) = self.next.gathers().filter(|_| self.next.state.waiting()) else {
-            return Err(self.rejected());
-        };
-        if gathering.into == Some(into) {
-            return Err(Rejected::Repeat);
+        match self.next.gathers().filter(|_| self.next.state.waiting()) {
+            Some(Gathering { into: Some(before), .. }) if before == into => return Err(Rejected::Repeat),
+            Some(Gathering { into: None, slot }) => self.next.gathering = Some(Gathering { slot, into: Some(into) }),
+            _ => return Err(self.rejected()),
         }
-        if !self.stopped_meanwhile() {
-            self.next.gathering = Some(Gathering { into: Some(into), ..gathering });
+        Ok(())
+    }
+
+    /// Who asked meanwhile that it end was not too late.
+    fn unfolded(&mut self, from: NotificationId) -> Result<(), Rejected> {
+        match self.next.gathers().filter(|_| self.next.state.waiting()) {
+            Some(Gathering { into: Some(before), slot }) if before == from => {
+                self.next.gathering = Some(Gathering::new(slot));
+            }
+            _ => return Err(self.rejected()),
         }
+        self.stopped_meanwhile();
         Ok(())
     }
 

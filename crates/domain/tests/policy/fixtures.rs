@@ -251,6 +251,7 @@ pub(crate) fn events() -> Vec<(String, Event)> {
         ("gathered".into(), Event::Gathered(slot())),
         ("folding".into(), Event::Folding { into: digest() }),
         ("folding into another part".into(), Event::Folding { into: slot().digest(1) }),
+        ("not folded".into(), Event::Unfolded { from: digest() }),
         ("folded".into(), Event::Folded { into: digest() }),
         ("drifted".into(), Event::Drifted),
         ("its device is dead".into(), Event::Undeliverable(Undeliverable::Dead)),

@@ -74,6 +74,7 @@ fn events(depth: usize) -> Vec<Event> {
     all.extend([
         Event::Gathered(slot()),
         Event::Folding { into: digest() },
+        Event::Unfolded { from: digest() },
         Event::Folded { into: digest() },
         Event::Admitted(Verdict::Expire),
         Event::Admitted(Verdict::Stop(Stop::Supersede { by_version: 3 })),
