@@ -92,7 +92,7 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Show what is held since the store was restored from a backup; release or cancel it
     Restored(restored::RestoredArgs),
-    /// What waits until it is resumed: a channel, a provider, a class, a template, a group, a tenant, or all
+    /// What waits until it is resumed: all, a channel, a provider, a class, a template or a group, of one tenant or of all
     #[command(subcommand)]
     Pauses(pauses::PausesCommand),
     /// What a recipient wants to hear, and a link to their own page

@@ -56,7 +56,7 @@ pub struct ResumeArgs {
     what: String,
     /// Which channel, provider, class, template or group
     name: Option<String>,
-    /// The pause of this tenant
+    /// The pause of this tenant; without it the one that is everybody's
     #[arg(long)]
     tenant: Option<String>,
     #[command(flatten)]
@@ -211,15 +211,9 @@ async fn resume(shell: &Shell, client: &Client, args: &ResumeArgs) -> anyhow::Re
         }
         let list: List = client.get(ALL).await?.ok()?.read("pauses")?;
         paused = list.found.iter().map(Entry::words).collect();
-        let meant = |it: &Entry| {
-            it.what == args.what && it.name == args.name && (args.tenant.is_none() || it.tenant == args.tenant)
-        };
+        let meant = |it: &Entry| it.what == args.what && it.name == args.name && it.tenant == args.tenant;
         list.found.into_iter().filter(meant).map(|it| it.id).collect()
     };
-    if ids.len() > 1 {
-        let problem = format!("several pauses are of that; give the id of one: {}", ids.join(", "));
-        return Err(Failure::new(Exit::Usage, problem).into());
-    }
     for id in &ids {
         // It becomes part of a URL.
         let id: PauseId =

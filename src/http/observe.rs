@@ -75,7 +75,9 @@ pub async fn observe(State(api): State<Shared>, mut request: Request, next: Next
         None => run(&api, with_plain_encoding(request), next).await,
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        response = written(&problem, &api.problem_docs(), &path, response);
+        // Whoever has the link of a recipient's page can act with it.
+        let place = if path.starts_with("/u/") { route } else { &path };
+        response = written(&problem, &api.problem_docs(), place, response);
     }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -93,7 +93,8 @@ pub struct PreferencesView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub changed_by: Option<String>,
-    /// For every configured class.
+    /// For every configured class, by what they said and the class's defaults. An address that is suppressed gets nothing
+    /// all the same: whoever unsubscribed by a link comes back by it, or by lifting that suppression.
     pub effective: Vec<EffectiveView>,
 }
 

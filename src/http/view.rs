@@ -269,11 +269,12 @@ impl Around {
         if let Some(restored) = self.restored.filter(|_| it.held_back(self.restored)) {
             return it.reason_held_back(&rfc3339(restored));
         }
-        if let Some(KeptPause { pause, .. }) = self.pauses.holding(it, of, self.now) {
+        if let Some(KeptPause { pause, why, .. }) = self.pauses.holding(it, of, self.now) {
+            let until = pause.until.map(rfc3339);
             return it.reason_paused(
                 &in_words(&pause.paused, true),
                 &rfc3339(pause.since),
-                pause.until.map(rfc3339).as_deref(),
+                (until.as_deref(), why.as_deref()),
             );
         }
         let own = |open: &&OpenCircuit| open.provider == it.lane.provider && open.service.is_none();

@@ -68,9 +68,10 @@ pub struct Remembered {
 }
 
 impl Receipt {
-    /// `deliveries` as they were at accept.
+    /// As every repeat is told it, whatever became of the deliveries.
     #[must_use]
     pub fn new(notification: &Notification, deliveries: &[Delivery]) -> Self {
+        let deliveries: Vec<_> = deliveries.iter().map(|one| as_accepted(notification, one)).collect();
         Self {
             id: notification.id.to_string(),
             class: notification.class.clone(),
@@ -92,8 +93,7 @@ impl Receipt {
     /// The same, from the record as it stands now.
     #[must_use]
     pub fn again(record: &Record) -> Self {
-        let deliveries: Vec<_> = record.deliveries.iter().map(|one| as_accepted(&record.notification, one)).collect();
-        Self::new(&record.notification, &deliveries)
+        Self::new(&record.notification, &record.deliveries)
     }
 }
 

@@ -72,11 +72,15 @@ impl Known<'_> {
     /// Why nothing of the kind may go there; all that is decided at accept as well.
     #[must_use]
     pub fn blocked(&self, now: UnixMs) -> Option<Why> {
-        if let Some(kind) = suppression::blocking(self.suppressions, &self.subject, now) {
-            return Some(Why::new(kind.code()));
+        if let Some(entry) = suppression::blocking(self.suppressions, &self.subject, now) {
+            return Some(Why::said(entry.kind.code(), entry.words()));
         }
-        let wanted = self.preferences.allow(&self.subject, &self.rules.defaults);
-        (!wanted).then(|| Why::new(WhyCode::TurnedOff))
+        if self.preferences.allow(&self.subject, &self.rules.defaults) {
+            return None;
+        }
+        // Whoever said nothing has it off for a reason of the class's own.
+        let own = self.preferences.allow(&self.subject, &Switches::default());
+        Some(Why::new(if own { WhyCode::NotAskedFor } else { WhyCode::TurnedOff }))
     }
 
     fn held(&self, now: UnixMs) -> Option<Verdict> {

@@ -3,6 +3,7 @@
 
 use crate::breaker::OpenWhy;
 use crate::delivery::{DeferWhy, Delivery, State};
+use crate::explain::without_stop;
 use crate::time::UnixMs;
 use crate::warm_up::WarmDay;
 
@@ -31,12 +32,13 @@ impl Delivery {
     }
 
     /// What is said of it then, instead of [`Self::reason`]. `what` is paused, `since` when and `until` when, as people
-    /// read them.
+    /// read them, and `why`, in an operator's own words.
     #[must_use]
-    pub fn reason_paused(&self, what: &str, since: &str, until: Option<&str>) -> String {
+    pub fn reason_paused(&self, what: &str, since: &str, (until, why): (Option<&str>, Option<&str>)) -> String {
         let copies = self.copies().map(|copies| format!(" {copies}")).unwrap_or_default();
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-        format!("Held: {what} is paused since {since}{until}.{copies}")
+        let why = why.map(|why| format!(": {}", without_stop(why))).unwrap_or_default();
+        format!("Held: {what} is paused since {since}{until}{why}.{copies}")
     }
 
     /// What is said of it, instead of [`Self::reason`], while its provider's circuit is open: it is due and nothing

@@ -275,13 +275,22 @@ impl Delivery {
     fn last_words(&self, otherwise: &str) -> String {
         match &self.last {
             // What is named is ours.
-            Some(why) if why.code == WhyCode::CapReached => why.words(),
+            Some(why) if WISHES.contains(&why.code) || why.code == WhyCode::CapReached => why.words(),
             Some(Why { answer: Some(simulated), .. }) if self.in_outbox() => without_stop(simulated).to_owned(),
             Some(why) => why.words(),
             None => otherwise.into(),
         }
     }
 }
+
+/// What holds back what goes to an address: with words about which of them it was.
+const WISHES: &[WhyCode] = &[
+    WhyCode::BouncedBefore,
+    WhyCode::SenderStopped,
+    WhyCode::BlockedByHand,
+    WhyCode::Complained,
+    WhyCode::Unsubscribed,
+];
 
 /// After these nobody knows whether the call had its effect.
 const UNCLEAR: &[WhyCode] = &[
@@ -304,7 +313,7 @@ impl ByHand {
 }
 
 /// A person's own full stop, where a sentence of ours goes on.
-fn without_stop(text: &str) -> &str {
+pub(crate) fn without_stop(text: &str) -> &str {
     text.trim_end_matches('.')
 }
 
@@ -317,7 +326,7 @@ impl Why {
     /// A clause that fits after "because".
     #[must_use]
     pub fn words(&self) -> String {
-        match self.code {
+        let words = match self.code {
             WhyCode::Ok => "it was accepted",
             WhyCode::ContentRefused => "the provider refused the content or the sender",
             WhyCode::PolicyRefused => "the provider refused it by policy",
@@ -359,12 +368,18 @@ impl Why {
             WhyCode::DeviceMoved => "the device is registered for another app or platform now",
             WhyCode::BouncedBefore => "an earlier message to the address bounced for good",
             WhyCode::SenderStopped => "the recipient told this sender to stop",
-            WhyCode::BlockedByHand => "the address or its recipient was blocked by hand",
+            WhyCode::BlockedByHand => "the address was blocked by hand",
             WhyCode::Complained => "the recipient complained of an earlier message",
             WhyCode::Unsubscribed => "the recipient unsubscribed from messages like this",
-            WhyCode::TurnedOff => "messages like this are turned off on this channel, by the recipient or for everybody who has not asked for them",
+            WhyCode::TurnedOff => "the recipient turned off messages like this on this channel",
+            WhyCode::NotAskedFor => {
+                "messages like this are off on this channel for everybody who has not asked for them"
+            }
             WhyCode::CapReached => return format!("as many as {} allows were counted", self.cap()),
+        };
+        match &self.answer {
+            Some(which) if WISHES.contains(&self.code) => format!("{words} ({which})"),
+            _ => words.into(),
         }
-        .into()
     }
 }

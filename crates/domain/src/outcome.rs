@@ -94,6 +94,8 @@ named_enum!(
         Unsubscribed = "unsubscribed",
         /// The recipient turned the category off on the channel.
         TurnedOff = "turned_off",
+        /// The class is off on the channel for whoever has not turned it on.
+        NotAskedFor = "not_asked_for",
         /// A cap is reached that suppresses.
         CapReached = "cap_reached",
     }

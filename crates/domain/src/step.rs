@@ -249,7 +249,7 @@ impl Draft<'_> {
             self.next.last = None;
         }
         // Where it expires before, that is what somebody will want to know.
-        let told = if why == DeferWhy::QuietHours { wanted } else { until };
+        let told = if matches!(why, DeferWhy::QuietHours | DeferWhy::Cap) { wanted } else { until };
         self.next.timeline.put_off(self.env.now, told, why, cap);
     }
 

@@ -3,6 +3,7 @@
 //! One entry is about one address, or about one recipient; a store finds both kinds for a call. So a report
 //! that names one of a mail's three recipients makes one entry.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::{ChannelKind, named_enum};
@@ -80,8 +81,21 @@ impl Suppression {
     }
 }
 
+impl Suppression {
+    /// Of what, since when and for how long, in words: what tells it from others of its address.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let instant = |at: UnixMs| {
+            Timestamp::from_second(at.0.div_euclid(1000)).map_or_else(|_| "ever".into(), |it| it.to_string())
+        };
+        let of = self.category.as_ref().map(|category| format!("messages of {category}, ")).unwrap_or_default();
+        let until = self.until.map(|until| format!(" until {}", instant(until))).unwrap_or_default();
+        format!("{of}since {}{until}", instant(self.since))
+    }
+}
+
 /// The best reason among all entries for an address and its recipient, whatever their order; none: it may go.
 #[must_use]
-pub fn blocking(entries: &[Suppression], subject: &Subject, now: UnixMs) -> Option<SuppressionKind> {
-    entries.iter().filter(|entry| entry.blocks(subject, now)).map(|entry| entry.kind).min()
+pub fn blocking<'a>(entries: &'a [Suppression], subject: &Subject, now: UnixMs) -> Option<&'a Suppression> {
+    entries.iter().filter(|entry| entry.blocks(subject, now)).min_by_key(|entry| (entry.kind, entry.since))
 }

@@ -112,7 +112,13 @@ fn a_paused_channel_costs_no_claims_and_goes_on_at_once(live: Live) {
     let standing = pauses(&live);
     assert_eq!((&standing[0]["held"], &standing[0]["held_at_least"]), (&json!(MANY), &json!(false)), "{standing:?}");
     let reason = live.get(&format!("/v1/notifications/{}", ids[0]))["deliveries"][0]["reason"].clone();
-    assert_eq!(reason, format!("Held: the channel email is paused since {}.", made["since"].as_str().unwrap()));
+    assert_eq!(
+        reason,
+        format!(
+            "Held: the channel email is paused since {}: the relay is being moved.",
+            made["since"].as_str().unwrap()
+        )
+    );
     // What it lets through goes through the very provider.
     assert_eq!(live.ended(&live.send("a-code", &mail("code")))["state"], "accepted");
     resume(&live, &made);
@@ -130,7 +136,7 @@ fn a_paused_class_waits_and_says_so_and_goes_on_when_it_is_resumed(live: Live) {
     let held = is_put_off(&live, &id);
     assert_eq!(
         held["reason"],
-        format!("Held: the class transactional is paused since {}.", made["since"].as_str().unwrap())
+        format!("Held: the class transactional is paused since {}: wrong prices.", made["since"].as_str().unwrap())
     );
     assert_eq!(held["attempts"], 0);
     assert_eq!(live.ended(&live.send("two", &mail("receipt")))["state"], "accepted");

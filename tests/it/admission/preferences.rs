@@ -37,10 +37,7 @@ fn what_is_turned_off_while_it_waits_ends_at_its_next_turn() {
     let ended = live.ended(&ann);
     let delivery = &ended["deliveries"][0];
     assert_eq!(delivery["state"], "suppressed");
-    assert_eq!(
-        delivery["reason"],
-        "Suppressed: messages like this are turned off on this channel, by the recipient or for everybody who has not asked for them."
-    );
+    assert_eq!(delivery["reason"], "Suppressed: the recipient turned off messages like this on this channel.");
     // Nobody else's.
     assert_ne!(live.get(&format!("/v1/notifications/{bob}"))["state"], "suppressed");
 }

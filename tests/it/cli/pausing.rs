@@ -53,6 +53,12 @@ fn something_is_paused_seen_and_resumed() {
     let id = list["data"][0]["id"].as_str().unwrap();
     assert_eq!(pauses(dir, &["resume", "channel", "email"]).out, format!("{id} lifted\n"));
     assert_eq!(pauses(dir, &["resume", "channel", "email"]).out, "nothing of that is paused; what is: class code\n");
+    // A tenant's pause is another one.
+    told(dir, &["add", "channel", "email", "--tenant", "default"]);
+    let nothing = "nothing of that is paused; what is: channel email --tenant default, class code\n";
+    let found = pauses(dir, &["resume", "channel", "email"]).out;
+    assert!(found == nothing || found.contains("class code, channel email --tenant default"), "{found}");
+    assert!(pauses(dir, &["resume", "channel", "email", "--tenant", "default"]).out.ends_with(" lifted\n"));
     let code = forced["id"].as_str().unwrap();
     assert_eq!(told(dir, &["resume", code]), json!({ "resumed": [code] }));
     assert_eq!(pauses(dir, &["list"]).out, "nothing is paused\n");

@@ -80,7 +80,7 @@ async fn what_is_turned_off_ends_at_the_accept_and_everything_else_goes_on() {
     assert_eq!(turned_off["deliveries"][0]["state"], "suppressed");
     assert_eq!(
         turned_off["deliveries"][0]["reason"],
-        "Suppressed: messages like this are turned off on this channel, by the recipient or for everybody who has not asked for them."
+        "Suppressed: the recipient turned off messages like this on this channel."
     );
     for (key, body) in [
         ("b", message("marketing", "bob")),

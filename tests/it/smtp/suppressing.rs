@@ -69,7 +69,8 @@ fn case_86_one_of_three_addresses_bounces_and_that_one_alone_is_suppressed() {
     let calls = shop.stub.messages().len();
     let told = shop.send("second", &body);
     assert_eq!(ends(&told), [(ann, "accepted"), (bob, "suppressed"), (eve, "accepted")]);
-    assert_eq!(told["deliveries"][1]["reason"], "Suppressed: an earlier message to the address bounced for good.");
+    let reason = told["deliveries"][1]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("Suppressed: an earlier message to the address bounced for good (since 20"), "{reason}");
     assert_eq!(shop.stub.messages().len(), calls + 2);
     // A person knows better.
     let path = format!("/v1/suppressions/{}", entry["id"].as_str().unwrap());
@@ -104,7 +105,8 @@ fn what_is_suppressed_while_it_waits_is_not_called_any_more() {
     shop.post("/v1/suppressions", &json!({"channel": "email", "address": "ann@example.com", "note": "asked by phone"}));
     let ended = shop.live.ended(&id);
     assert_eq!(ends(&ended), [("a…@example.com", "suppressed")], "{ended}");
-    assert_eq!(ended["deliveries"][0]["reason"], "Suppressed: the address or its recipient was blocked by hand.");
+    let reason = ended["deliveries"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("Suppressed: the address was blocked by hand (since 20"), "{reason}");
     assert_eq!(shop.stub.messages().len(), 0);
 }
 

@@ -79,6 +79,22 @@ fn suppress(code: WhyCode) -> Verdict {
     Verdict::Suppress(Why::new(code))
 }
 
+/// By one that stands for ever since then.
+fn blocked(code: WhyCode) -> Verdict {
+    Verdict::Suppress(Why::said(code, "since 1970-01-01T00:00:00Z"))
+}
+
+#[test]
+fn an_entry_says_of_what_it_is_and_how_long_it_stands() {
+    let entry = Suppression {
+        category: Some("marketing".into()),
+        until: Some(UnixMs(NOW.0 + 999)),
+        since: NOW,
+        ..entry(SuppressionKind::Manual)
+    };
+    assert_eq!(entry.words(), "messages of marketing, since 2023-11-14T22:14:20Z until 2023-11-14T22:14:20Z");
+}
+
 #[test]
 fn each_reason_comes_in_its_order() {
     let mut world = World::against();
@@ -88,12 +104,15 @@ fn each_reason_comes_in_its_order() {
     world.delivery.stop = None;
     assert_eq!(world.decide(), Verdict::Stop(Stop::Supersede { by_version: 3 }));
     world.newest = 2;
-    assert_eq!(world.decide(), suppress(WhyCode::BouncedBefore));
+    assert_eq!(world.decide(), blocked(WhyCode::BouncedBefore));
     world.suppressions.pop();
-    assert_eq!(world.decide(), suppress(WhyCode::Unsubscribed));
+    assert_eq!(world.decide(), blocked(WhyCode::Unsubscribed));
     world.suppressions.clear();
     assert_eq!(world.decide(), suppress(WhyCode::TurnedOff));
     world.preferences = Preferences::default();
+    world.rules.defaults = Switches { all: Some(false), ..Switches::default() };
+    assert_eq!(world.decide(), suppress(WhyCode::NotAskedFor));
+    world.rules.defaults = Switches::default();
     assert_eq!(world.decide(), Verdict::Hold { until: NOW.plus(seconds(5)), why: DeferWhy::Paused });
     world.rules.pause_exempt = true;
     // 2023-11-14T22:14:20Z.
@@ -148,13 +167,13 @@ fn what_blocks_what() {
     let other = Subject::of(&world.delivery, &world.notification, &world.class);
     let required = Subject { required: true, ..other };
     for (kind, blocks, blocks_required) in table {
-        let blocking = |subject| blocking(&[entry(kind)], &subject, NOW);
+        let blocking = |subject| blocking(&[entry(kind)], &subject, NOW).map(|entry| entry.kind);
         assert_eq!((blocking(other), blocking(required)), (blocks.then_some(kind), blocks_required.then_some(kind)));
     }
     // The better reason, in whichever order they are found.
     let two = [entry(SuppressionKind::Complaint), entry(SuppressionKind::Manual)];
     for entries in [[two[0].clone(), two[1].clone()], [two[1].clone(), two[0].clone()]] {
-        assert_eq!(blocking(&entries, &other, NOW), Some(SuppressionKind::Manual));
+        assert_eq!(blocking(&entries, &other, NOW).map(|entry| entry.kind), Some(SuppressionKind::Manual));
     }
 }
 
@@ -184,7 +203,7 @@ fn case_85_stop_to_one_number_leaves_the_others_free() {
         ..Subject::of(&world.delivery, &world.notification, &world.class)
     };
     let mut entries = vec![Suppression { sender: Some("+15550001".into()), ..entry(SuppressionKind::Stop) }];
-    assert_eq!(blocking(&entries, &sms(Some("+15550001")), NOW), Some(SuppressionKind::Stop));
+    assert_eq!(blocking(&entries, &sms(Some("+15550001")), NOW), Some(&entries[0]));
     assert_eq!(blocking(&entries, &sms(Some("+15550002")), NOW), None);
     assert_eq!(blocking(&entries, &sms(None), NOW), None);
     // START.

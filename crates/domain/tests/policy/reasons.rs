@@ -54,8 +54,8 @@ fn outcomes() -> Vec<Outcome> {
 
 /// Every reason for which admission ends something.
 fn suppressed() -> impl Iterator<Item = Why> {
-    let kinds = SuppressionKind::ALL.iter().map(|kind| Why::new(kind.code()));
-    kinds.chain([Why::new(WhyCode::TurnedOff)])
+    let kinds = SuppressionKind::ALL.iter().map(|kind| Why::said(kind.code(), "since 2026-12-01T10:00:00Z"));
+    kinds.chain([WhyCode::TurnedOff, WhyCode::NotAskedFor].map(Why::new))
 }
 
 fn events(depth: usize) -> Vec<Event> {
