@@ -47,8 +47,11 @@ enum Fate {
     Ended,
 }
 
-const fn fate(state: StateName) -> Fate {
-    match state {
+fn fate(of: &Delivery) -> Fate {
+    match of.state.name() {
+        // It goes out, or has gone out, with others.
+        StateName::Cancelled if of.folded_into().is_some() => Fate::Ended,
+        StateName::Deferred | StateName::Queued if of.folding().is_some() => Fate::InFlight,
         StateName::Scheduled | StateName::Queued | StateName::Deferred | StateName::Cancelled => Fate::Cancelled,
         StateName::Sending => Fate::InFlight,
         StateName::Accepted
@@ -64,14 +67,14 @@ const fn fate(state: StateName) -> Fate {
 }
 
 impl Tally {
-    fn count(&mut self, before: StateName, now: &Delivery) {
-        let sort = match fate(now.state.name()) {
+    fn count(&mut self, was_cancelled: bool, now: &Delivery) {
+        let sort = match fate(now) {
             Fate::Cancelled => &mut self.cancelled,
             Fate::InFlight => &mut self.in_flight,
             Fate::Ended => &mut self.ended,
         };
         *sort += 1;
-        self.cancelled_before += u32::from(before == StateName::Cancelled);
+        self.cancelled_before += u32::from(was_cancelled);
         self.out += u32::from(now.may_have_arrived() && now.state.name() != StateName::Sending);
     }
 }
@@ -92,7 +95,7 @@ impl Intake {
         let Some(record) = self.ports.deliveries.read(&owner, id).await? else { return Ok(None) };
         let mut told = Cancelled::default();
         for one in self.stop_all(caller, record.deliveries, why).await? {
-            match fate(one.state.name()) {
+            match fate(&one) {
                 Fate::Cancelled => told.cancelled.push(one.id),
                 Fate::InFlight => told.in_flight.push(one.id),
                 Fate::Ended => told.ended.push(one.id),
@@ -120,7 +123,8 @@ impl Intake {
             tally.notifications.push(record.notification.id);
             found.extend(record.deliveries);
         }
-        let before: Vec<StateName> = found.iter().map(|one| one.state.name()).collect();
+        let was_cancelled = |one: &Delivery| one.ended() && matches!(fate(one), Fate::Cancelled);
+        let before: Vec<bool> = found.iter().map(was_cancelled).collect();
         let now = if dry_run { found } else { self.stop_all(caller, found, why).await? };
         before.into_iter().zip(&now).for_each(|(before, now)| tally.count(before, now));
         let cancelled = tally.cancelled - tally.cancelled_before;

@@ -78,8 +78,12 @@ fn item(who: &str) -> Value {
 
 fn texts(live: &Live, to: &str) -> Vec<String> {
     let found = live.get(&format!("/v1/outbox?to={to}"));
-    let mut texts: Vec<String> =
-        found["messages"].as_array().unwrap().iter().map(|it| it["message"]["text"].as_str().unwrap().to_owned()).collect();
+    let mut texts: Vec<String> = found["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["message"]["text"].as_str().unwrap().to_owned())
+        .collect();
     texts.sort();
     texts
 }
