@@ -80,7 +80,14 @@ impl Deps {
     async fn fold(&self, due: DueSlot, held: Option<UnixMs>) -> Result<(), StoreError> {
         let folded = match held {
             Some(held) if due.slot.until <= held => Folded::Later,
-            _ => self.intake.fold(&due).await?,
+            _ => match self.intake.fold(&due).await {
+                // Nothing that cannot be read holds up what stands beside it.
+                Err(why @ StoreError::Corrupt(_)) => {
+                    self.facts.record(&Fact::StoreUnavailable { verb: "gatherings", why });
+                    Folded::Later
+                }
+                folded => folded?,
+            },
         };
         match folded {
             Folded::All => Ok(()),
