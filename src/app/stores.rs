@@ -11,6 +11,7 @@ use crate::http::Workers;
 use crate::machine::MachineDice;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKeys, Installation};
+use crate::ports::broadcasts::Broadcasts;
 use crate::ports::caps::Caps;
 use crate::ports::clock::{Clock, Dice};
 use crate::ports::deliveries::Deliveries;
@@ -41,6 +42,7 @@ pub struct Stores {
     pub gatherings: Arc<dyn Gatherings>,
     pub pauses: Arc<dyn Pauses>,
     pub schedules: Arc<dyn Schedules>,
+    pub broadcasts: Arc<dyn Broadcasts>,
     pub api_keys: Arc<dyn ApiKeys>,
     pub installation: Arc<dyn Installation>,
     pub outbox: Arc<dyn OutboxMessages>,
@@ -106,6 +108,7 @@ impl Stores {
             + Paces
             + Pauses
             + Schedules
+            + Broadcasts
             + Caps
             + ApiKeys
             + Installation
@@ -128,7 +131,8 @@ impl Stores {
             preferences: store.clone(),
             gatherings: store.clone(),
             pauses: store.clone(),
-            schedules: store,
+            schedules: store.clone(),
+            broadcasts: store,
             durability,
             place,
         }

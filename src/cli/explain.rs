@@ -145,6 +145,7 @@ fn attempt(entry: &EntryView, provider: &str) -> String {
 fn via(hop: Option<&str>) -> &'static str {
     match hop {
         Some("batch") => "in a batch",
+        Some("broadcast") => "as a row of a broadcast",
         Some("unique") => "by its business key",
         _ => "over HTTP",
     }

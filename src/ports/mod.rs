@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod attachments;
+pub mod broadcasts;
 pub mod caps;
 pub mod certificate;
 pub mod channel;

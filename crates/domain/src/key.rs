@@ -49,6 +49,10 @@ pub enum KeyKind {
     Gather,
     /// A digest: what gathers together, the end of its slot, which part of it.
     Digest,
+    /// A broadcast: tenant, environment, namespace, Idempotency-Key.
+    Broadcast,
+    /// A row of a broadcast's audience: tenant, environment, broadcast, the row's own id.
+    Row,
 }
 
 impl KeyKind {
@@ -74,6 +78,8 @@ impl KeyKind {
             Self::Schedule => "schedule",
             Self::Gather => "gather",
             Self::Digest => "digest",
+            Self::Broadcast => "broadcast",
+            Self::Row => "row",
         }
     }
 }
@@ -237,7 +243,29 @@ prefixed_id!(
     "dlv_"
 );
 
+prefixed_id!(
+    /// One message to an audience of many: `brc_` and 24 hex digits.
+    BroadcastId,
+    "brc_"
+);
+
+impl BroadcastId {
+    /// Whoever asks for it again under the same Idempotency-Key has the same one.
+    #[must_use]
+    pub fn http(tenant: &str, environment: &str, namespace: &str, key: &str) -> Self {
+        let parts = [tenant, environment, namespace, key].map(str::as_bytes);
+        Self(child_key(KeyKind::Broadcast, &parts))
+    }
+}
+
 impl NotificationId {
+    /// The id of what a broadcast tells one row of its audience: whichever nodes walk it, from whichever upload.
+    #[must_use]
+    pub fn row(tenant: &str, environment: &str, broadcast: BroadcastId, row: &str) -> Self {
+        let parts: [&[u8]; 4] = [tenant.as_bytes(), environment.as_bytes(), broadcast.0.as_bytes(), row.as_bytes()];
+        Self(child_key(KeyKind::Row, &parts))
+    }
+
     /// The id of an intent that came over HTTP.
     #[must_use]
     pub fn http(tenant: &str, environment: &str, namespace: &str, key: &str) -> Self {
@@ -302,6 +330,10 @@ mod tests {
         assert_eq!(delivery.send_key(1).to_string(), "bb4cb2588897dad972ffb75e");
         let slot = NotificationId::slot("default", "live", "weekly-report", UnixMs(1_772_433_000_000));
         assert_eq!(slot.to_string(), "ntf_36fadcb4ce0a59b03ca9596d");
+        let broadcast = BroadcastId::http("default", "live", "main", "launch");
+        assert_eq!(broadcast.to_string(), "brc_733ebb7a663aa4bf081ad4c8");
+        let row = NotificationId::row("default", "live", broadcast, "customer-7");
+        assert_eq!(row.to_string(), "ntf_1ff568ac7f62a4ac232e479e");
     }
 
     #[test]

@@ -18,6 +18,8 @@ named_enum!(
         Http = "http",
         /// The same item in a batch.
         Batch = "batch",
+        /// The same row of a broadcast's audience.
+        Broadcast = "broadcast",
         /// The same business key under a fresh header key.
         Unique = "unique",
         /// The same redrive, send-again or other action.

@@ -1,9 +1,10 @@
 //! Names of keys. All keys of a shard have its tag in braces, so that a Cluster keeps them together.
 
-use belfry_domain::{DeliveryId, Key, NotificationId};
+use belfry_domain::{BroadcastId, DeliveryId, Key, NotificationId};
 use sha2::{Digest, Sha256};
 
 use crate::ports::attachments::AttachedId;
+use crate::ports::broadcasts::ChunkAt;
 
 /// Names the keys of one installation.
 #[derive(Clone, Debug)]
@@ -108,9 +109,45 @@ impl Names {
         self.in_shard(shard, b"gd")
     }
 
+    /// An owner's broadcasts.
+    #[must_use]
+    pub fn broadcasts(&self, owner: &[u8; 16]) -> Vec<u8> {
+        self.by_digest(b"bro", owner)
+    }
+
+    /// What a broadcast says, beside its owner's.
+    #[must_use]
+    pub fn said_by(&self, owner: &[u8; 16], id: BroadcastId) -> Vec<u8> {
+        self.in_shard(self.shard_of_digest(owner), &[b"brs".as_slice(), owner, id.0.as_bytes()].concat())
+    }
+
+    /// The list of broadcasts in a shard that somebody has to look after.
+    #[must_use]
+    pub fn walks(&self, shard: u16) -> Vec<u8> {
+        self.in_shard(shard, b"walks")
+    }
+
+    /// A chunk of an audience's rows.
+    #[must_use]
+    pub fn chunk(&self, at: ChunkAt) -> Vec<u8> {
+        let numbers = [at.upload.to_be_bytes(), at.chunk.to_be_bytes()].concat();
+        self.in_shard(self.shard_of_chunk(at), &[b"brw", at.broadcast.0.as_bytes().as_slice(), &numbers].concat())
+    }
+
+    /// Evenly spread over all of them.
+    #[must_use]
+    pub fn shard_of_chunk(&self, at: ChunkAt) -> u16 {
+        let first = u32::from(self.shard_of(&at.broadcast.0));
+        u16::try_from((first + at.chunk % u32::from(self.shards)) % u32::from(self.shards)).unwrap_or(0)
+    }
+
+    #[must_use]
+    pub fn shard_of_digest(&self, digest: &[u8; 16]) -> u16 {
+        u16::from_be_bytes([digest[0], digest[1]]) % self.shards
+    }
+
     fn by_digest(&self, family: &[u8], digest: &[u8; 16]) -> Vec<u8> {
-        let shard = u16::from_be_bytes([digest[0], digest[1]]) % self.shards;
-        self.in_shard(shard, &[family, digest].concat())
+        self.in_shard(self.shard_of_digest(digest), &[family, digest].concat())
     }
 
     /// Where workers are told that something may be due.

@@ -7,6 +7,7 @@
 mod accept;
 mod admin;
 mod answers;
+mod broadcasts;
 mod caps;
 mod claim;
 mod codec;

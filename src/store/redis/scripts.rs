@@ -72,6 +72,7 @@ scripts! {
     suppression new: ;
     preferences new: ;
     schedule new: ;
+    broadcast new: ;
     kept new: ;
     gather new: ;
 }

@@ -23,7 +23,7 @@ use crate::ports::search::{NamedRecipient, Query};
 use crate::ports::suppressions::{Put, Suppressed, Suppressions};
 
 /// What each layout brought, taken away again.
-const BROUGHT: [(i64, &str); 9] = [
+const BROUGHT: [(i64, &str); 10] = [
     (3, "DROP TABLE profiles; DROP TABLE devices; DROP TABLE dead_tokens;"),
     (4, "DROP INDEX by_recipient; ALTER TABLE notifications DROP COLUMN recipient;"),
     (5, "DROP TABLE suppressions;"),
@@ -33,6 +33,7 @@ const BROUGHT: [(i64, &str); 9] = [
     (9, "DROP TABLE attached; DROP TABLE attachments;"),
     (10, "DROP TABLE schedules;"),
     (11, "DROP TABLE gathered; DROP TABLE gather_slots;"),
+    (12, "DROP TABLE broadcasts; DROP TABLE said; DROP TABLE audience_rows;"),
 ];
 
 /// Makes a closed store one of an older layout.

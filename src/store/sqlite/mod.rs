@@ -1,11 +1,13 @@
 //! The embedded store: SQLite, no server, one node.
 //!
 //! `core` and what extends it (`accept`, `claim`, `write`, `read`, `search`, `purge`, `keys`,
-//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`, `schedules`, `gatherings`) is
-//! synchronous and is told the time. Two shells run it: `threads` in a file, with group commit, and `inline` in memory. `store` puts the ports over either.
+//! `outbox`, `hold`, `recipients`, `preferences`, `caps`, `pauses`, `attachments`, `schedules`, `gatherings`, `broadcasts`)
+//! is synchronous and is told the time. Two shells run it: `threads` in a file, with group commit, and `inline` in memory.
+//! `store` puts the ports over either.
 
 mod accept;
 mod attachments;
+mod broadcasts;
 mod caps;
 mod claim;
 mod core;

@@ -16,7 +16,7 @@ use super::tables::{ALL, UPGRADES};
 use crate::ports::StoreError;
 
 /// Version of the layout of [`super::tables`]. An older Belfry refuses a newer file.
-pub const VERSION: i64 = 11;
+pub const VERSION: i64 = 12;
 
 /// `BELF`: tells our files from other programs' SQLite files.
 pub const APPLICATION: i64 = 0x4245_4c46;

@@ -219,6 +219,22 @@ statements! {
     LOOK_AGAIN = "UPDATE schedules SET look_at = ?2 WHERE seq = ?1";
     NEXT_LOOK = "SELECT look_at FROM schedules WHERE look_at > ?1 ORDER BY look_at LIMIT 1";
 
+    // Broadcasts.
+    COUNT_BROADCASTS = "SELECT count(*) FROM broadcasts WHERE owner = ?1";
+    ADD_BROADCAST = "INSERT INTO broadcasts (owner, id, rev, active, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    ADD_SAID = "INSERT INTO said (broadcast, body) VALUES (?1, ?2)";
+    WRITE_BROADCAST = "UPDATE broadcasts SET rev = ?2, active = ?3, body = ?4 WHERE id = ?1 AND rev = ?2 - 1";
+    DROP_BROADCAST = "DELETE FROM broadcasts WHERE id = ?1 AND rev = ?2 RETURNING seq";
+    DROP_SAID = "DELETE FROM said WHERE broadcast = ?1";
+    BROADCAST = "SELECT body FROM broadcasts WHERE id = ?1 AND owner = ?2";
+    SAID_BY = "SELECT s.body FROM broadcasts b JOIN said s ON s.broadcast = b.seq WHERE b.id = ?1 AND b.owner = ?2";
+    BROADCASTS = "SELECT body FROM broadcasts WHERE owner = ?1 ORDER BY seq DESC LIMIT 1000";
+    ACTIVE_BROADCASTS = "SELECT seq, body FROM broadcasts WHERE active = 1 AND seq > ?1 ORDER BY seq LIMIT ?2";
+    PUT_ROWS = "INSERT INTO audience_rows (broadcast, upload, chunk, body) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (broadcast, upload, chunk) DO UPDATE SET body = excluded.body";
+    ROWS = "SELECT body FROM audience_rows WHERE broadcast = ?1 AND upload = ?2 AND chunk = ?3";
+    CLEAR_ROWS = "DELETE FROM audience_rows WHERE broadcast = ?1 AND upload = ?2 AND chunk >= ?3 AND chunk < ?4";
+
     // Caps.
     PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND reservation = ?2";
     NTH_PLACE = "SELECT latest FROM cap_places WHERE ledger = ?1 AND latest > ?2 AND latest <= ?3

@@ -1,8 +1,19 @@
 //! The tables, and what made each layout of the one before.
 
 /// All of a fresh database, in their order.
-pub const ALL: &[&str] =
-    &[TABLES, RECIPIENTS, BY_RECIPIENT, SUPPRESSIONS, CAPS, PREFERENCES, PAUSES, ATTACHMENTS, SCHEDULES, GATHERINGS];
+pub const ALL: &[&str] = &[
+    TABLES,
+    RECIPIENTS,
+    BY_RECIPIENT,
+    SUPPRESSIONS,
+    CAPS,
+    PREFERENCES,
+    PAUSES,
+    ATTACHMENTS,
+    SCHEDULES,
+    GATHERINGS,
+    BROADCASTS,
+];
 
 /// What a database of an older layout lacks.
 pub struct Upgrade {
@@ -23,6 +34,7 @@ pub const UPGRADES: &[Upgrade] = &[
     Upgrade { to: 9, changes: &[ATTACHMENTS] },
     Upgrade { to: 10, changes: &[SCHEDULES] },
     Upgrade { to: 11, changes: &[GATHERINGS] },
+    Upgrade { to: 12, changes: &[BROADCASTS] },
 ];
 
 const TABLES: &str = "
@@ -300,6 +312,31 @@ CREATE TABLE gather_slots (
 CREATE INDEX gather_due ON gather_slots (due_at);
 CREATE TABLE gathered (grp BLOB NOT NULL, until INTEGER NOT NULL, item BLOB NOT NULL, PRIMARY KEY (grp, until, item))
   WITHOUT ROWID;
+";
+
+/// Broadcasts and their audiences. What one says, and its rows, stand apart: a step of its walk writes neither anew.
+const BROADCASTS: &str = "
+CREATE TABLE broadcasts (
+  seq INTEGER PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  rev INTEGER NOT NULL,
+  -- Somebody has to look after it.
+  active INTEGER NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX broadcast_ids ON broadcasts (id);
+CREATE INDEX broadcast_owners ON broadcasts (owner);
+CREATE INDEX active_broadcasts ON broadcasts (active) WHERE active = 1;
+CREATE TABLE said (broadcast INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE audience_rows (
+  seq INTEGER PRIMARY KEY,
+  broadcast BLOB NOT NULL,
+  upload INTEGER NOT NULL,
+  chunk INTEGER NOT NULL,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX audience_chunks ON audience_rows (broadcast, upload, chunk);
 ";
 
 /// Layout 1 kept in the body what a claim needs and a spend changes, and of actions their keys alone.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belfry::ports::admin::{ApiKeys, Installation};
+use belfry::ports::broadcasts::Broadcasts;
 use belfry::ports::caps::Caps;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries;
@@ -65,6 +66,7 @@ pub trait Ports:
     + Holds
     + Paces
     + Pauses
+    + Broadcasts
     + ApiKeys
     + Installation
     + OutboxMessages
@@ -82,6 +84,7 @@ impl<S> Ports for S where
         + Holds
         + Paces
         + Pauses
+        + Broadcasts
         + ApiKeys
         + Installation
         + OutboxMessages

@@ -2,6 +2,7 @@
 //! a folder), each test run on every store by [`on_every_store`].
 
 pub(crate) mod api_keys;
+pub(crate) mod broadcasts;
 mod caps;
 mod deliveries;
 mod file;

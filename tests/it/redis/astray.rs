@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use async_trait::async_trait;
 use belfry::machine::MachineClock;
 use belfry::ports::StoreError;
+use belfry::ports::broadcasts::Broadcasts as _;
 use belfry::ports::clock::{Boot, Clock};
 use belfry::ports::deliveries::Deliveries as _;
 use belfry::ports::pauses::{KeptPause, Pauses as _};
@@ -107,6 +108,7 @@ async fn case_70_a_node_whose_clock_is_alone_takes_no_part_until_it_is_mended() 
     refused(wrong.store.receipts_overdue(now, 10).await.unwrap_err());
     refused(wrong.store.take_due(now, now, 10).await.unwrap_err());
     refused(wrong.moves_on(&daily).await.unwrap_err());
+    refused(wrong.store.active_broadcasts(None, 10).await.unwrap_err());
     refused(wrong.store.probe().await.unwrap_err());
     assert_eq!(right.store.pauses().await.unwrap().len(), 1);
     assert!(right.store.claim(ask(2, 10)).await.unwrap().claims.is_empty());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belfry::machine::MachineClock;
+use belfry::ports::broadcasts::ChunkAt;
 use belfry::ports::caps::{Room, TakeAsk, TakeEnd, Taken};
 use belfry::ports::deliveries::PurgeAsk;
 use belfry::ports::paces::ShareAsk;
@@ -19,6 +20,7 @@ use belfry_domain::{KeyKind, State, UnixMs, child_key};
 
 use super::calls::{Calls, settings};
 use super::server::{Options, PATIENCE, Server};
+use crate::contract::broadcasts::named;
 use crate::contract::fixture::{acme, intent};
 use crate::contract::harness::{Harness, ManualClock};
 use crate::contract::pauses::pause_of;
@@ -60,6 +62,7 @@ async fn the_documented_permissions_are_enough() {
     keeps_pauses(&h).await;
     keeps_schedules(&h).await;
     keeps_caps(&h).await;
+    keeps_broadcasts(&h).await;
 }
 
 async fn keeps_suppressions(h: &Harness) {
@@ -107,6 +110,20 @@ async fn keeps_caps(h: &Harness) {
     h.store.end(vec![TakeEnd { ledgers, reservation, fate: Fate::Counts }]).await.unwrap();
     let refused = h.store.take(vec![TakeAsk { reservation: other, ..ask }]).await.unwrap();
     assert!(matches!(&refused[..], [Taken::Full { full, .. }] if full.open_until.is_none()));
+}
+
+async fn keeps_broadcasts(h: &Harness) {
+    let it = named(&acme(), "k");
+    h.create_new(&it).await;
+    let begun = it.begin_upload(h.now()).unwrap();
+    assert!(h.store.write_broadcast(&begun).await.unwrap());
+    assert_eq!(h.store.active_broadcasts(None, 10).await.unwrap().broadcasts, std::slice::from_ref(&begun));
+    assert_eq!(h.store.broadcasts(&acme()).await.unwrap(), std::slice::from_ref(&begun));
+    let at = ChunkAt { broadcast: it.id, upload: 1, chunk: 0 };
+    h.store.put_rows(at, "rows").await.unwrap();
+    assert_eq!(h.store.rows(at).await.unwrap().as_deref(), Some("rows"));
+    h.store.clear_rows(it.id, 1, 0..3).await.unwrap();
+    assert!(h.store.remove_broadcast(&begun).await.unwrap());
 }
 
 async fn keeps_recipients(h: &Harness) {

@@ -9,6 +9,7 @@
 
 mod actions;
 mod admission;
+mod broadcast;
 mod caps;
 mod circuit;
 mod diagram;
