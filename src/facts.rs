@@ -10,6 +10,7 @@ use crate::ports::certificate::CertificateEnd;
 use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
 use crate::ports::pauses::{KeptPause, PauseId};
+use crate::ports::schedules::Schedule;
 use crate::ports::store_news::StoreNews;
 use belfry_domain::WhyCode;
 use belfry_domain::breaker::OpenWhy;
@@ -141,6 +142,15 @@ pub enum Fact {
         pause: PauseOf,
         news: PauseNews,
     },
+    /// What became of a schedule.
+    Schedule {
+        of: ScheduleOf,
+        news: ScheduleNews,
+    },
+    /// So many schedules were due and could not be read.
+    SchedulesUnreadable {
+        count: u32,
+    },
     /// So many pauses stand, as this node read them.
     PausesStand {
         count: usize,
@@ -239,6 +249,55 @@ pub enum PauseNews {
     Lifted { by: String },
     /// Its end came.
     RanOut,
+}
+
+/// Which schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleOf {
+    pub tenant: String,
+    pub environment: String,
+    pub name: String,
+}
+
+impl ScheduleOf {
+    #[must_use]
+    pub fn new(it: &Schedule) -> Self {
+        Self { tenant: it.tenant.clone(), environment: it.environment.clone(), name: it.name.clone() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleNews {
+    /// Somebody put it, or changed it. `by`: public name of the key.
+    Set {
+        by: String,
+    },
+    Paused {
+        by: String,
+    },
+    Resumed {
+        by: String,
+    },
+    Removed {
+        by: String,
+    },
+    /// What it sends was accepted, so long after it was due.
+    Sent {
+        notification: NotificationId,
+        late: Duration,
+    },
+    /// It was refused at these places of the notification.
+    Refused {
+        pointers: Vec<String>,
+        late: Duration,
+    },
+    /// Slots were let go because no node was there. `and_older`: and more, which nobody counted.
+    Missed {
+        slots: u32,
+        and_older: bool,
+    },
+    /// It has no slot any more.
+    Over,
 }
 
 /// Why a bounce adds no suppression.

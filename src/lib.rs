@@ -15,6 +15,7 @@ pub mod intake;
 pub mod machine;
 pub mod ops;
 pub mod ports;
+pub mod schedules;
 pub mod store;
 pub mod telemetry;
 pub mod text_file;

@@ -22,6 +22,7 @@ use belfry::intake::pauses::Pausing;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
+use belfry::intake::schedules::ScheduleDesk;
 use belfry::intake::suppressions::Blocklist;
 use belfry::machine::{MachineClock, MachineDice, MachineTasks};
 use belfry::ports::admin::{ApiKey, Can};
@@ -141,9 +142,13 @@ async fn api(
     );
     let pausing = Pausing::new(store.pauses.clone(), clock.clone(), recorder.clone(), ports.policy.clone());
     let blocklist = Blocklist::new(store.suppressions.clone(), clock, ports.policy.clone(), &secret);
+    let policy = ports.policy.clone();
+    let intake = Arc::new(Intake::new(ports, &secret));
+    let (schedules, clock) = (store.schedules.clone(), Arc::new(MachineClock));
+    let schedules = ScheduleDesk::new(schedules, intake.clone(), clock, recorder.clone());
     Ok(Deps {
-        policy: ports.policy.clone(),
-        intake: Arc::new(Intake::new(ports, &secret)),
+        policy,
+        intake,
         deliveries: store.deliveries.clone(),
         api_keys: store.api_keys.clone(),
         restored: Arc::new(Restored::new(
@@ -157,6 +162,7 @@ async fn api(
         preferences,
         pages: Arc::new(pages),
         pausing: Arc::new(pausing),
+        schedules: Arc::new(schedules),
         outbox: store.outbox.clone(),
         misbehaviours: Arc::new(Misbehaviours::default()),
         misbehave_allowed: false,

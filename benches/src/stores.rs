@@ -18,6 +18,7 @@ use belfry::ports::paces::Paces;
 use belfry::ports::pauses::Board;
 use belfry::ports::preferences::PreferenceBook;
 use belfry::ports::recipients::Recipients;
+use belfry::ports::schedules::Schedules;
 use belfry::ports::store_news::Unwatched;
 use belfry::ports::suppressions::Suppressions;
 use belfry::store::redis::keys::Names;
@@ -80,6 +81,7 @@ pub(crate) struct Opened {
     pub preferences: Arc<dyn PreferenceBook>,
     pub gatherings: Arc<dyn Gatherings>,
     pub pauses: Arc<Board>,
+    pub schedules: Arc<dyn Schedules>,
     file: Option<Arc<SqliteStore>>,
 }
 
@@ -102,6 +104,7 @@ impl Opened {
                     preferences: store.clone(),
                     gatherings: store.clone(),
                     pauses: Arc::new(Board::new(store.clone())),
+                    schedules: store.clone(),
                     file: Some(store),
                 })
             }
@@ -133,6 +136,7 @@ fn open_redis(at: &str) -> Result<Opened> {
         suppressions: store.clone(),
         pauses: Arc::new(Board::new(store.clone())),
         gatherings: store.clone(),
+        schedules: store.clone(),
         preferences: store,
         file: None,
     })

@@ -135,8 +135,7 @@ pub async fn start_telling(
     // Before anything is done by its clock.
     parts.take_part().await;
     let deps = parts.api(&config, &providers, &front.drain, address).await?;
-    let engine = parts.engine(&config, inbox).await?;
-    parts.gather(deps.intake.clone());
+    let engine = parts.work(&config, inbox, &deps.intake).await?;
     front.current.replace(if roles.has(Role::Api) { http::router(deps) } else { http::operations(deps) });
     let Front { drain, serving, .. } = front;
     let grace = config.engine.shutdown_grace.0;

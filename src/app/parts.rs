@@ -21,6 +21,7 @@ use crate::intake::pages::PageDesk;
 use crate::intake::pauses::Pausing;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
+use crate::intake::schedules::ScheduleDesk;
 use crate::intake::suppressions::Blocklist;
 use crate::machine::{MachineClock, MachineDice, MachineTasks};
 use crate::ports::StoreError;
@@ -29,6 +30,7 @@ use crate::ports::clock::{Dice, Tasks as _};
 use crate::ports::pauses::Board;
 use crate::ports::policy::Policy;
 use crate::ports::suppressions::Suppressions;
+use crate::schedules;
 use crate::telemetry::Recorder;
 
 /// What a start has before it listens.
@@ -94,8 +96,12 @@ impl Parts {
         let pausing =
             Pausing::new(self.pauses.clone(), self.clock.clone(), self.recorder.clone(), ports.policy.clone());
         let policy = self.policy.subscribe();
+        let intake = Arc::new(Intake::new(ports, &secret));
+        let (clock, facts) = (self.clock.clone(), self.recorder.clone());
+        let schedules = ScheduleDesk::new(self.stores.schedules.clone(), intake.clone(), clock, facts);
         Ok(Deps {
-            intake: Arc::new(Intake::new(ports, &secret)),
+            intake,
+            schedules: Arc::new(schedules),
             deliveries: self.stores.deliveries.clone(),
             api_keys: self.stores.api_keys.clone(),
             restored: Arc::new(self.stores.restored(self.clock.clone(), self.recorder.clone())),
@@ -125,11 +131,23 @@ impl Parts {
         })
     }
 
-    /// Starts what makes digests, where this node works.
-    pub(super) fn gather(&self, intake: Arc<Intake>) {
-        if !self.roles.has(Role::Worker) {
-            return;
+    /// Starts all that works by itself, as far as this node works.
+    pub(super) async fn work(
+        &self,
+        config: &Config,
+        inbox: mpsc::Receiver<Receipt>,
+        intake: &Arc<Intake>,
+    ) -> Result<Engine, StoreError> {
+        let engine = self.engine(config, inbox).await?;
+        if self.roles.has(Role::Worker) {
+            self.gather(intake.clone());
+            self.send_schedules(intake.clone());
         }
+        Ok(engine)
+    }
+
+    /// Starts what makes digests.
+    fn gather(&self, intake: Arc<Intake>) {
         let deps = gatherer::Deps {
             intake,
             gatherings: self.stores.gatherings.clone(),
@@ -139,6 +157,18 @@ impl Parts {
             facts: self.recorder.clone(),
         };
         self.tasks.start("gatherer", Box::pin(gatherer::run(deps)));
+    }
+
+    /// Sends what schedules say.
+    fn send_schedules(&self, intake: Arc<Intake>) {
+        let deps = schedules::Deps {
+            schedules: self.stores.schedules.clone(),
+            holds: self.stores.holds.clone(),
+            intake,
+            clock: self.clock.clone(),
+            facts: self.recorder.clone(),
+        };
+        schedules::start(deps, &*self.tasks);
     }
 
     fn limit_now(&self) -> LimitNow {
@@ -151,7 +181,7 @@ impl Parts {
         Templates::new(self.content.subscribe(), installation.clone(), deliveries.clone())
     }
 
-    pub(super) async fn engine(&self, config: &Config, inbox: mpsc::Receiver<Receipt>) -> Result<Engine, StoreError> {
+    async fn engine(&self, config: &Config, inbox: mpsc::Receiver<Receipt>) -> Result<Engine, StoreError> {
         let secret = Secret::new(&self.stores.installation.secret(fresh_secret()).await?);
         let deps = engine::Deps {
             deliveries: self.stores.deliveries.clone(),

@@ -30,6 +30,7 @@ mod pauses;
 mod preferences;
 mod progress;
 mod restored;
+mod schedules;
 mod send;
 mod serve;
 mod spans;
@@ -95,6 +96,9 @@ enum Command {
     /// What waits until it is resumed: all, a channel, a provider, a class, a template or a group, of one tenant or of all
     #[command(subcommand)]
     Pauses(pauses::PausesCommand),
+    /// What is sent again and again, at times of a zone, and when next
+    #[command(subcommand)]
+    Schedules(schedules::SchedulesCommand),
     /// What a recipient wants to hear, and a link to their own page
     #[command(subcommand)]
     Preferences(preferences::PreferencesCommand),
@@ -181,6 +185,7 @@ fn run(shell: &Shell, command: Command) -> anyhow::Result<Exit> {
         Command::Health(args) => runtime()?.block_on(health::run(shell, &args)),
         Command::Keys(command) => runtime()?.block_on(keys::run(shell, command)),
         Command::Restored(args) => runtime()?.block_on(restored::run(shell, &args)),
+        Command::Schedules(command) => runtime()?.block_on(schedules::run(shell, &command)),
         Command::Preferences(command) => runtime()?.block_on(preferences::run(shell, &command)),
         Command::Pauses(command) => runtime()?.block_on(pauses::run(shell, &command)),
         Command::Suppressions(command) => runtime()?.block_on(suppressions::run(shell, &command)),

@@ -20,6 +20,7 @@ use crate::intake::pauses::Pausing;
 use crate::intake::preferences::PreferenceDesk;
 use crate::intake::registrar::Registrar;
 use crate::intake::restored::Restored;
+use crate::intake::schedules::ScheduleDesk;
 use crate::intake::suppressions::Blocklist;
 use crate::ports::StoreError;
 use crate::ports::admin::{ApiKey, ApiKeys};
@@ -48,6 +49,8 @@ pub struct Deps {
     pub pages: Arc<PageDesk>,
     pub policy: PolicyNow,
     pub pausing: Arc<Pausing>,
+    /// What is sent again and again.
+    pub schedules: Arc<ScheduleDesk>,
     pub outbox: Arc<dyn OutboxMessages>,
     pub misbehaviours: Arc<Misbehaviours>,
     /// Whether the switches may be set over the API.

@@ -30,6 +30,7 @@ pub mod push_schema;
 pub mod query;
 pub mod recipients;
 pub mod restored;
+pub mod schedules;
 pub mod schema;
 mod seen;
 pub mod server;
@@ -121,6 +122,10 @@ fn collected() -> OpenApiRouter<Shared> {
         .routes(routes!(preferences::link))
         .routes(routes!(pauses::put, pauses::list))
         .routes(routes!(pauses::remove))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::put, schedules::read, schedules::remove))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(keys_api::list, keys_api::create))
         .routes(routes!(keys_api::revoke))
         .routes(routes!(restored::preview))

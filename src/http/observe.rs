@@ -15,7 +15,7 @@ use super::headers::takes_json;
 use super::limit::Slip;
 use super::problem::{Code, Problem};
 use super::query::Params;
-use super::{dead_tokens, lists, outbox, suppressions};
+use super::{dead_tokens, lists, outbox, schedules, suppressions};
 use crate::facts::Fact;
 
 /// Route templates, for metrics: a label is one of these or `other`, never a path as asked for.
@@ -41,6 +41,10 @@ pub const ROUTES: &[&str] = &[
     "/v1/suppressions/{id}",
     "/v1/pauses",
     "/v1/pauses/{id}",
+    "/v1/schedules",
+    "/v1/schedules/{name}",
+    "/v1/schedules/{name}/pause",
+    "/v1/schedules/{name}/resume",
     "/v1/keys",
     "/v1/keys/{id}",
     "/v1/restore",
@@ -144,6 +148,8 @@ pub const QUERIES: &[(Method, &str, &[&str])] = &[
     (Method::DELETE, "/v1/outbox", outbox::CLEAR),
     (Method::GET, "/readyz", &["verbose"]),
     (Method::GET, "/v1/restore", &["cursor"]),
+    (Method::GET, "/v1/schedules", schedules::PAGES),
+    (Method::PUT, "/v1/schedules/{name}", schedules::PUT),
 ];
 
 /// Pages and documents for people: nothing there is filtered by a parameter.

@@ -11,6 +11,7 @@ use utoipa::{IntoResponses, OpenApi as _, PartialSchema, ToSchema};
 
 use super::problem::{Code, ErrorBody, ProblemBody};
 use super::schema::NewNotification;
+use crate::intake::schedules::NOT_SCHEDULED;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -35,6 +36,7 @@ use super::schema::NewNotification;
         (name = "recipients", description = "Recipients and their devices, where they are kept here; and tokens that died"),
         (name = "suppressions", description = "Addresses that nothing, or nothing of a category, may go to"),
         (name = "pauses", description = "What waits until it is resumed, and how much"),
+        (name = "schedules", description = "What is sent again and again, at times of a zone"),
         (name = "keys", description = "API keys: who may call, and for which tenant and environment"),
         (name = "pages", description = "What recipients open from links in their mail: HTML, and no API key"),
         (name = "restore", description = "What is held since the store was restored from a backup; for the operator's keys"),
@@ -67,13 +69,16 @@ const CLOSED: &[&str] = &[
     "Content",
     "Device",
     "Filter",
+    "LocalSendAt",
     "Misbehave",
+    "MissedRuns",
     "NewBatch",
     "NewCancellation",
     "NewKey",
     "NewNotification",
     "NewPause",
     "NewPreferencesLink",
+    "NewSchedule",
     "NewSuppression",
     "Preferences",
     "Profile",
@@ -182,6 +187,36 @@ impl ToSchema for BatchItem {
     }
 }
 
+/// What a schedule sends: a notification without what says when, or which.
+pub struct ScheduledNotification;
+
+impl PartialSchema for ScheduledNotification {
+    fn schema() -> RefOr<Schema> {
+        match NewNotification::schema() {
+            RefOr::T(Schema::Object(mut object)) => {
+                object.properties.retain(|name, _| !NOT_SCHEDULED.contains(&name.as_str()));
+                object.description = Some(SCHEDULED.into());
+                object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+                RefOr::T(Schema::Object(object))
+            }
+            other => other,
+        }
+    }
+}
+
+const SCHEDULED: &str = "What is sent at each run, as `POST /v1/notifications` takes it but for what says when, or which \
+                         intent it is. At most 32 KiB.";
+
+impl ToSchema for ScheduledNotification {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("ScheduledNotification")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        NewNotification::schemas(schemas);
+    }
+}
+
 macro_rules! problem_set {
     ($(#[$doc:meta])* $name:ident = $($set:expr),+) => {
         $(#[$doc])*
@@ -252,6 +287,10 @@ problem_set!(
 problem_set!(
     /// Of a pause.
     PauseProblems = ALWAYS, BODY, [Code::TooManyPauses]
+);
+problem_set!(
+    /// Of a schedule.
+    ScheduleProblems = ALWAYS, BODY, [Code::TooManySchedules]
 );
 problem_set!(
     /// Of what is done about what is held after a restore.

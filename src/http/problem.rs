@@ -70,6 +70,8 @@ codes! {
     TooManySuppressions = "too_many_suppressions", CONFLICT, "Too many suppressions";
     /// There are as many pauses as there may be; lift some, or pause something larger.
     TooManyPauses = "too_many_pauses", CONFLICT, "Too many pauses";
+    /// There are as many schedules as there may be; remove some.
+    TooManySchedules = "too_many_schedules", CONFLICT, "Too many schedules";
     /// The body is larger than allowed, counted after decompression.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The Content-Type is not `application/json`.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::push_schema::Push;
+use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::closed_sets::{ChannelAsked, ResolvedTo};
@@ -85,8 +86,8 @@ pub struct NewNotification {
     )]
     pub digest: Option<String>,
     /// Not before; at most 90 days ahead. One that has passed means now.
-    #[schema(format = DateTime, nullable = false, required = false)]
-    pub send_at: Option<String>,
+    #[schema(inline, nullable = false, required = false)]
+    pub send_at: Option<SendAt>,
     /// Not after; the class's own expiry where that comes first.
     #[schema(format = DateTime, nullable = false, required = false)]
     pub expires_at: Option<String>,
@@ -96,6 +97,27 @@ pub struct NewNotification {
     /// Your own; at most 4 KiB of JSON.
     #[schema(value_type = Object, required = false)]
     pub metadata: Option<()>,
+}
+
+/// A moment, or a time of the recipient's own day.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum SendAt {
+    #[schema(format = DateTime)]
+    Moment(String),
+    Local(LocalSendAt),
+}
+
+/// In the recipient's time zone: `to.time_zone`, or what is stored of them.
+#[derive(Serialize, ToSchema)]
+pub struct LocalSendAt {
+    /// Without an offset. A time that the clocks there leave out is the moment of their jump, one that they show twice is
+    /// the first of the two.
+    #[schema(pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$", examples("2026-12-24T09:00:00"))]
+    pub local: String,
+    /// The IANA time zone of recipients whose own is not known. Without it they are refused.
+    #[schema(max_length = 64, examples("Europe/Stockholm"), nullable = false, required = false)]
+    pub fallback_zone: Option<String>,
 }
 
 /// Who is told, and where. At least one address that a channel can use.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belfry_domain::notification::{Fingerprint, Record, Tombstone};
 use belfry_domain::timeline::Hop;
-use belfry_domain::{NotificationId, UnixMs};
+use belfry_domain::{Notification, NotificationId, UnixMs};
 
 use super::answer::{Answer, Receipt, Remembered};
 use super::caller::Caller;
@@ -106,6 +106,12 @@ impl Asked {
 }
 
 impl Candidate {
+    /// Why it is not taken.
+    #[must_use]
+    pub fn refused(&self) -> &[FieldProblem] {
+        self.made.as_ref().err().map_or(&[], |refusal| &refusal.errors)
+    }
+
     /// Refuses it for one more reason, whatever the clock says.
     pub fn refuse(&mut self, problem: FieldProblem) {
         let mut errors = vec![problem];
@@ -138,17 +144,48 @@ impl Intake {
     /// item's `key`). Does no I/O; for a large request it takes a while.
     #[must_use]
     pub fn prepare(&self, asker: Asker<'_>, arrival: &Arrival, node: &Node<'_>, but: Option<&str>) -> Candidate {
+        let business_key = business_key(node);
+        let id = identity(asker.caller, &arrival.key, business_key);
+        let hop = if business_key.is_some() { Hop::Unique } else { arrival.via };
+        self.prepare_under((id, hop), asker, arrival, node, but)
+    }
+
+    /// The same for what the schedule `name` sends at `slot`: its id comes from these alone. It is not taken for new where
+    /// the slot is older than repeats are remembered.
+    #[must_use]
+    pub fn prepare_slot(&self, asker: Asker<'_>, name: &str, slot: UnixMs, node: &Node<'_>) -> Candidate {
+        let Caller { tenant, environment, .. } = asker.caller;
+        let id = NotificationId::slot(tenant, environment, name, slot);
+        let arrival = Arrival { key: String::new(), via: Hop::Schedule, traceparent: None };
+        let mut candidate = self.prepare_under((id, Hop::Schedule), asker, &arrival, node, None);
+        let too_old = match &candidate.made {
+            Ok(Some(new)) => slot < new.notification.created_at.minus(window_of(&new.notification)),
+            Ok(None) | Err(_) => false,
+        };
+        if too_old {
+            let detail = "was due longer ago than repeats are remembered: whether it was sent can no longer be known";
+            let errors = vec![FieldProblem::new("", detail)];
+            candidate.made = Err(Refusal { too_old: true, passing: true, errors });
+        }
+        candidate
+    }
+
+    fn prepare_under(
+        &self,
+        (id, hop): (NotificationId, Hop),
+        asker: Asker<'_>,
+        arrival: &Arrival,
+        node: &Node<'_>,
+        but: Option<&str>,
+    ) -> Candidate {
         let caller = asker.caller;
         let policy = (self.ports.policy)();
         let now = self.ports.clock.now();
-        let business_key = business_key(node);
-        let id = identity(caller, &arrival.key, business_key);
         let print = fingerprint(&self.secret, node, but);
         let against = Against { now, policy: &policy, content: &*self.ports.content, asker, linker: &self.linker };
         let setting = Setting { policy: &policy, secret: &self.secret, caller, now };
         let made = read(node, but, against)
             .map(|submission| Some(Box::new(plan(submission, id, arrival, print.clone(), setting))));
-        let hop = if business_key.is_some() { Hop::Unique } else { arrival.via };
         Candidate { id, hop, fingerprint: print, made }
     }
 
@@ -275,6 +312,10 @@ impl Known {
         };
         (now.since(created_at), remembered_until.since(created_at))
     }
+}
+
+fn window_of(notification: &Notification) -> Duration {
+    notification.remembered_until.since(notification.created_at)
 }
 
 fn short_answer() -> StoreError {

@@ -22,6 +22,7 @@ use super::recipient::{self, Recipient};
 use super::slot::place;
 pub use super::slot::{Slot, of};
 use super::stored::Asker;
+use super::times;
 use crate::content::inputs::{Inline, Inputs, Links, STORED, Source};
 use crate::ports::policy::Policy;
 
@@ -134,7 +135,8 @@ pub fn read(node: &Node<'_>, but: Option<&str>, against: Against<'_>) -> Result<
     let [scope, reference, group, _] = names.map(|name| draft.request.text(name, line(MOST_NAME), &mut draft.problems));
     let collapse = draft.collapse();
     let digest = gathering::read(&draft.request, class.as_ref(), gathers, &mut draft.problems);
-    let (send_at, expires_at) = draft.times();
+    let now = (against.now, time_zone.as_deref());
+    let (send_at, expires_at) = times::read(&draft.request, now, &mut draft.problems);
     let metadata = draft.metadata();
     let too_old = draft.too_old(class.as_ref());
     let problems = &mut draft.problems;
@@ -307,25 +309,6 @@ impl Draft<'_, '_> {
             self.problems.add("/version", "stands only beside collapse");
         }
         key.map(|key| Collapse { key, version })
-    }
-
-    fn times(&mut self) -> (Option<UnixMs>, Option<UnixMs>) {
-        let now = self.against.now;
-        let send_at = self.request.instant("send_at", &mut self.problems);
-        let expires_at = self.request.instant("expires_at", &mut self.problems);
-        if send_at.is_some_and(|at| at > now.plus(MOST_AHEAD)) {
-            self.problems.add_passing(FieldProblem::new("/send_at", "must lie within 90 days from now"));
-        }
-        match (send_at, expires_at) {
-            (Some(send), Some(expires)) if expires <= send => {
-                self.problems.add("/expires_at", "must come after send_at");
-            }
-            (_, Some(expires)) if expires <= now => {
-                self.problems.add_passing(FieldProblem::new("/expires_at", "has passed already"));
-            }
-            _ => {}
-        }
-        (send_at, expires_at)
     }
 
     fn metadata(&mut self) -> Option<String> {

@@ -1,6 +1,6 @@
-//! Schedules: what is sent again and again. When that is [`belfry_domain::schedule`] says; here they are kept, with how far
-//! each has come. A slot is sent under an id of its own *before* its schedule goes on, so that whoever repeats it, after
-//! a crash or beside another node, repeats an intent that is known.
+//! Schedules: what is sent again and again. When that is [`belfry_domain::schedule`] says; here they are kept, with how
+//! far each has come. A slot is sent under an id of its own *before* its schedule goes on, so that whoever repeats it,
+//! after a crash or beside another node, repeats an intent that is known.
 
 use async_trait::async_trait;
 use belfry_domain::key::{KeyKind, child_key};
@@ -17,6 +17,18 @@ pub const MOST_SCHEDULES: usize = 10_000;
 pub const MOST_LISTED: u16 = 100;
 /// Most that are given out at once as due.
 pub const MOST_DUE: u16 = 32;
+
+/// What a name has to be.
+pub const NAME: &str =
+    "must have 1 to 64 lower-case letters, digits, `.`, `_` and `-`, and begin with a letter or digit";
+
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| fits(byte) || b"._-".contains(&byte))
+        && text.bytes().next().is_some_and(fits)
+}
 
 /// One schedule, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +180,8 @@ pub trait Schedules: Send + Sync + 'static {
     /// Sees all that was acknowledged before the call.
     async fn schedule(&self, owner: &Owner, name: &str) -> Result<Option<Kept>, StoreError>;
 
-    /// Up to `limit` (at most [`MOST_LISTED`]) of those whose names come after `after`. What cannot be read is left out.
+    /// Up to `limit` (at most [`MOST_LISTED`]) of those whose names come after `after`. What cannot be read is left
+    /// out.
     async fn schedules(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SchedulePage, StoreError>;
 
     /// Up to `limit` (at most [`MOST_DUE`]) that have to be looked at by `now`, each to one caller: others are given it

@@ -14,7 +14,9 @@ use tracing::{debug, error, info, warn};
 
 use super::families::NEAR_WINDOW;
 use super::metrics::share_of;
+use super::schedules;
 use crate::facts::{Fact, NotKept, PauseNews, PauseOf, ProviderNews, Start};
+use crate::ports::StoreError;
 use crate::ports::certificate::{CertificateEnd, Left};
 use crate::ports::span::Span;
 use crate::ports::store_news::StoreNews;
@@ -44,13 +46,8 @@ pub(super) fn write(fact: &Fact) {
             let (notification, delivery, channel) = (*notification, *delivery, *channel);
             stepped(&About { notification, delivery, class, channel, provider }, fact);
         }
-        Fact::SettleRefused { notification, delivery, outcome } => {
-            warn!(target: ENGINE, fact = "settle_refused", %notification, %delivery, %outcome,
-                "a worker settled after its claim had been taken over");
-        }
-        Fact::TaskPanicked { task } => {
-            error!(target: ENGINE, fact = "task_panicked", task, "a task panicked");
-        }
+        Fact::SettleRefused { notification, delivery, outcome } => settle_refused(*notification, *delivery, *outcome),
+        Fact::TaskPanicked { task } => error!(target: ENGINE, fact = "task_panicked", task, "a task panicked"),
         Fact::CircuitOpened { provider, service, why, cause } => {
             circuit_opened(provider, service.as_ref().map(|service| service.name), *why, *cause);
         }
@@ -65,9 +62,7 @@ pub(super) fn write(fact: &Fact) {
         }
         Fact::Capped { cap, suppressed } => capped(cap, *suppressed),
         Fact::Unsubscribed { class, again } => unsubscribed(class, *again),
-        Fact::StoreUnavailable { verb, why } => {
-            error!(target: STORE, fact = "store_unavailable", verb, %why, "the store is unavailable");
-        }
+        Fact::StoreUnavailable { verb, why } => store_unavailable(verb, why),
         Fact::StoreRecovered => info!(target: STORE, fact = "store_recovered", "the store is back"),
         Fact::Store(news) => store_news(news),
         Fact::HeldAfterRestore { at, kept } => held_after_restore(*at, *kept),
@@ -75,6 +70,8 @@ pub(super) fn write(fact: &Fact) {
         Fact::HeldCancelled { by, at, cancelled } => held_cancelled(by, *at, *cancelled),
         Fact::ManyCancelled { by, cancelled, in_flight } => many_cancelled(by, *cancelled, *in_flight),
         Fact::Pause { pause, news } => paused(pause, news),
+        Fact::Schedule { of, news } => schedules::write(of, news),
+        Fact::SchedulesUnreadable { count } => schedules::could_not_read(*count),
         // Gauges say it better than a line every few seconds, and there are lines of what was set and lifted.
         Fact::PausesStand { count: _ } | Fact::Measured { depths: _, at: _ } => {}
         Fact::Purged { contents, records, tombstones } => {
@@ -91,6 +88,15 @@ pub(super) fn write(fact: &Fact) {
         Fact::ReloadRefused { problem } => reload_refused(problem),
         Fact::HttpAnswered { route, method, status, took } => answered(route, method, *status, *took),
     }
+}
+
+fn settle_refused(notification: NotificationId, delivery: DeliveryId, outcome: OutcomeKind) {
+    warn!(target: ENGINE, fact = "settle_refused", %notification, %delivery, %outcome,
+        "a worker settled after its claim had been taken over");
+}
+
+fn store_unavailable(verb: &str, why: &StoreError) {
+    error!(target: STORE, fact = "store_unavailable", verb, %why, "the store is unavailable");
 }
 
 fn config_noted(key: &str, what: &str) {

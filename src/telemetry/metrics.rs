@@ -13,6 +13,7 @@ use super::depth::DepthGauges;
 use super::families::{Families, NEAR_WINDOW};
 use super::labels::{Label, Names, method, status};
 use super::pace::PaceGauges;
+use super::schedules::ScheduleCounts;
 use crate::facts::{Fact, ProviderNews};
 use crate::ports::channel::Service;
 use crate::ports::deliveries::Depths;
@@ -23,6 +24,7 @@ pub(super) struct Metrics {
     families: Families,
     depth: DepthGauges,
     paces: PaceGauges,
+    schedules: ScheduleCounts,
     names: RwLock<Names>,
 }
 
@@ -35,9 +37,11 @@ impl Metrics {
         depth.register(&mut registry);
         let paces = PaceGauges::default();
         paces.register(&mut registry);
+        let schedules = ScheduleCounts::default();
+        schedules.register(&mut registry);
         let build = prometheus_client::metrics::info::Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "This build", build);
-        Self { registry, families, depth, paces, names: RwLock::new(names) }
+        Self { registry, families, depth, paces, schedules, names: RwLock::new(names) }
     }
 
     pub fn set_names(&self, names: Names) {
@@ -101,10 +105,7 @@ impl Metrics {
             Fact::PaceShared { provider, parts, of } => self.paces.set_share(self.provider(provider), *parts, *of),
             Fact::Capped { cap, suppressed } => self.capped(cap, *suppressed),
             Fact::Unsubscribed { class, again } => self.unsubscribed(class, *again),
-            Fact::StoreUnavailable { verb, why: _ } => {
-                all.store_up.set(0);
-                all.store_failed.get_or_create(&[("verb", (*verb).into())]).inc();
-            }
+            Fact::StoreUnavailable { verb, why: _ } => self.store_failed(verb),
             Fact::StoreRecovered => {
                 all.store_up.set(1);
             }
@@ -115,6 +116,8 @@ impl Metrics {
             | Fact::HeldCancelled { .. }
             | Fact::ManyCancelled { .. }
             | Fact::Pause { .. } => {}
+            Fact::Schedule { of: _, news } => self.schedules.count(news),
+            Fact::SchedulesUnreadable { count } => self.schedules.could_not_read(*count),
             Fact::PausesStand { count } => self.pauses_stand(*count),
             Fact::Measured { depths, at } => self.set_depths(depths, *at),
             Fact::Purged { contents, records, tombstones } => self.purged(*contents, *records, *tombstones),
@@ -132,6 +135,11 @@ impl Metrics {
                 all.http.get_or_create(&labels).inc();
             }
         }
+    }
+
+    fn store_failed(&self, verb: &'static str) {
+        self.families.store_up.set(0);
+        self.families.store_failed.get_or_create(&[("verb", verb.into())]).inc();
     }
 
     fn panicked(&self, task: &'static str) {

@@ -21,6 +21,7 @@ mod lines;
 mod metrics;
 mod outages;
 mod pace;
+mod schedules;
 #[cfg(test)]
 mod tests;
 

@@ -22,6 +22,7 @@ use crate::ports::deliveries::{Depths, LaneDepth};
 mod caps;
 mod circuits;
 mod paces;
+mod schedules;
 
 fn recorder() -> Recorder {
     let names = Names::new(["code", "receipt"], ["main", "outbox"]).with_caps(["daily"]);
@@ -79,7 +80,7 @@ fn random_fact(n: u64) -> Fact {
     let notification = NotificationId(key(b));
     let hop = pick(Hop::ALL, b);
     let why = pick(&[OpenWhy::Credential, OpenWhy::Unreachable, OpenWhy::Throttled], c);
-    match a % 16 {
+    match a % 18 {
         0 => Fact::IntentAccepted { notification, class: name(b), deliveries: 1 },
         1 => Fact::RepeatCaught { notification, hop, age: took, window: Duration::from_secs(c % 900) },
         2 => Fact::FingerprintMismatch { notification, hop },
@@ -99,6 +100,7 @@ fn random_fact(n: u64) -> Fact {
         12 => Fact::Purged { contents: 1, records: 2, tombstones: 3 },
         13 => Fact::ReloadRefused { problem: name(b) },
         14 => Fact::Provider { provider: name(b), news: news(b, c) },
+        15 | 16 => schedules::fact(name(b), notification, c),
         _ => Fact::HttpAnswered {
             route: "/v1/notifications/{id}",
             method: pick(&["GET", "POST", "BREW"], b),

@@ -10,6 +10,7 @@ mod admission;
 mod cli;
 mod contract;
 mod drill;
+mod due;
 mod http;
 mod kill;
 mod nodes;

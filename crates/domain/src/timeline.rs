@@ -30,6 +30,8 @@ named_enum!(
         Receipt = "receipt",
         /// A digest, made of what gathered.
         Digest = "digest",
+        /// The same slot of a schedule, on another node or after a crash.
+        Schedule = "schedule",
     }
 );
 

@@ -50,6 +50,13 @@ impl Zone {
         self.first(local.0)
     }
 
+    /// What a clock there shows at `at`, to the second.
+    #[must_use]
+    pub fn shows(&self, at: UnixMs) -> Option<LocalTime> {
+        let shown = self.shown(at)?;
+        Some(LocalTime(shown.date().at(shown.hour(), shown.minute(), shown.second(), 0)))
+    }
+
     /// What the zone's clocks add to UTC at `at` in milliseconds, and when that next changes.
     pub(crate) fn stretch(&self, at: UnixMs) -> Option<(i64, Option<UnixMs>)> {
         let at = Timestamp::from_millisecond(at.0).ok()?;

@@ -107,7 +107,7 @@ pub struct SendArgs {
     /// Wait until it has been sent or has failed, for at most so many seconds (30 without a number)
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "30")]
     wait: Option<u32>,
-    /// RFC 3339 instant before which nothing is sent
+    /// RFC 3339 instant before which nothing is sent; without an offset, of the recipient's own day
     #[arg(long, value_name = "TIME")]
     send_at: Option<String>,
     /// RFC 3339 instant after which nothing is sent

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use belfry_domain::zone::LocalTime;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -38,6 +39,7 @@ pub fn flag_of(args: &SendArgs, pointer: &str) -> Option<String> {
         ("/collapse", "--collapse", args.collapse.is_some()),
         ("/version", "--collapse-version", args.collapse_version.is_some()),
         ("/send_at", "--send-at", args.send_at.is_some()),
+        ("/send_at/local", "--send-at", args.send_at.is_some()),
     ];
     let made_here = |given: bool| given || args.json.is_none();
     if let Some((_, flag, _)) = exact.iter().find(|(field, _, given)| *field == pointer && made_here(*given)) {
@@ -100,9 +102,14 @@ fn from_flags(args: &SendArgs) -> Result<Members, Failure> {
         ("group", &args.group),
         ("unique", &args.unique),
         ("collapse", &args.collapse),
-        ("send_at", &args.send_at),
         ("expires_at", &args.expires_at),
     ]);
+    if let Some(at) = &args.send_at {
+        // Without an offset it is a time of the recipient's own day.
+        let local = at.parse::<LocalTime>().is_ok();
+        let at = if local { serde_json::json!({ "local": at }) } else { at.as_str().into() };
+        members.insert("send_at".into(), raw(&at));
+    }
     let mut to = given(&[
         ("email", &args.to),
         ("phone", &args.phone),
@@ -292,6 +299,15 @@ mod tests {
         .unwrap();
         let text = body_of(&["--json", file.path().to_str().unwrap(), "--class", "receipt", "--to", "c@d.example"]);
         assert_eq!(text, r#"{"class":"receipt","data":{"n":1e400},"to":{"email":"c@d.example","locale":"sv"}}"#);
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_the_recipient_s_own() {
+        let text = body_of(&["--send-at", "2026-12-24T09:00:00"]);
+        assert_eq!(text, r#"{"send_at":{"local":"2026-12-24T09:00:00"}}"#);
+        for other in ["2026-12-24T09:00:00Z", "tomorrow"] {
+            assert_eq!(body_of(&["--send-at", other]), format!(r#"{{"send_at":"{other}"}}"#));
+        }
     }
 
     #[test]

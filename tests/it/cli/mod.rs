@@ -10,6 +10,7 @@ mod reloading;
 mod restored;
 mod roles;
 mod running;
+mod scheduling;
 mod serving;
 mod settings;
 mod starting;

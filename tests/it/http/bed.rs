@@ -15,6 +15,7 @@ use belfry::intake::pauses::Pausing;
 use belfry::intake::preferences::PreferenceDesk;
 use belfry::intake::registrar::Registrar;
 use belfry::intake::restored::Restored;
+use belfry::intake::schedules::ScheduleDesk;
 use belfry::intake::suppressions::Blocklist;
 use belfry::machine::MachineDice;
 use belfry::ports::admin::{ApiKey, ApiKeys as _, Can};
@@ -53,6 +54,7 @@ impl FactSink for Recorded {
 pub struct Bed {
     pub addr: SocketAddr,
     pub store: Arc<InlineStore>,
+    pub intake: Arc<Intake>,
     pub clock: Arc<ShiftedClock>,
     pub drain: Drain,
     pub facts: Arc<Recorded>,
@@ -139,8 +141,11 @@ impl Bed {
         let misbehaviours = Arc::new(Misbehaviours::default());
         let ports = ports(&plan, &store, &clock, &facts);
         let preferences = Arc::new(PreferenceDesk::new(store.clone(), clock.clone(), ports.policy.clone()));
+        let intake = Arc::new(Intake::new(ports.clone(), &[7; 32]));
+        let schedules = ScheduleDesk::new(store.clone(), intake.clone(), clock.clone(), facts.clone());
         let deps = Deps {
-            intake: Arc::new(Intake::new(ports.clone(), &[7; 32])),
+            intake: intake.clone(),
+            schedules: Arc::new(schedules),
             deliveries: ports.deliveries,
             api_keys: store.clone(),
             restored: Arc::new(Restored::new(store.clone(), store.clone(), clock.clone(), facts.clone())),
@@ -180,7 +185,7 @@ impl Bed {
         let server = Server { limits: plan.server, drain: drain.clone(), facts: facts.clone() };
         let server = tokio::spawn(async move { server.serve(listener, belfry::http::router(deps)).await });
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let bed = Self { addr, store, clock, drain, facts, misbehaviours, key: String::new(), client, server };
+        let bed = Self { addr, store, intake, clock, drain, facts, misbehaviours, key: String::new(), client, server };
         let key = bed.make_key("acme", "live", "main", ALL).await;
         Self { key, ..bed }
     }

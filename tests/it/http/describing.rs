@@ -47,6 +47,9 @@ fn requests_are_described_with_the_members_that_are_read() {
         ("Attachment", inline::ATTACHMENT),
         ("Push", inline::PUSH),
         ("Search", belfry::http::lists::SEARCH),
+        ("NewSchedule", belfry::intake::schedules::MEMBERS),
+        ("MissedRuns", belfry::intake::schedules::MISSED),
+        ("LocalSendAt", belfry::intake::times::LOCAL),
         ("Filter", belfry::http::filters::FILTERS),
     ] {
         assert_eq!(members(schemas, name), read.iter().map(|&it| it.to_owned()).collect(), "{name}");

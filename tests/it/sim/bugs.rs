@@ -26,6 +26,8 @@ pub enum Bug {
     AwayIsUnpaused,
     /// Makes a digest of items without having marked them.
     UnmarkedItems,
+    /// Moves a schedule on before its slot is sent.
+    MovedOnFirst,
 }
 
 pub const ALL: [Bug; 8] = [

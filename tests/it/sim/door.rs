@@ -81,6 +81,10 @@ impl Door {
         format!(r#""send_at":"{}","#, belfry::intake::instant::rfc3339(at))
     }
 
+    pub fn intake(&self) -> Intake {
+        Intake::new(self.ports(), &[7; 32])
+    }
+
     pub fn ports(&self) -> IntakePorts {
         let policy = self.policy.clone();
         IntakePorts {
@@ -131,7 +135,7 @@ impl Door {
         let body = format!(
             r#"{{"class":"{class}",{send_at}"to":{{{address}}},"channels":["{channel}"],"reference":"{key}",{message}}}"#
         );
-        let intake = Intake::new(self.ports(), &[7; 32]);
+        let intake = self.intake();
         let arrival = Arrival { key: intent.key.clone(), via: Hop::Http, traceparent: None };
         let node = json::parse(body.as_bytes()).expect("the simulation writes JSON");
         let candidate = intake.prepare(Asker { caller: &caller, stored: &Stored::default() }, &arrival, &node, None);

@@ -13,6 +13,7 @@ use belfry::ports::deliveries::*;
 use belfry::ports::gatherings::{DueSlot, DueSlots, Gatherings, Join};
 use belfry::ports::paces::{Paces, ShareAsk};
 use belfry::ports::pauses::{KeptPause, PauseId, PausePut, Pauses, WaitingPage};
+use belfry::ports::schedules::{Kept, Schedule, SchedulePage, Schedules, Taken as DueNow, Wrote};
 use belfry::ports::search::{Page, Query};
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::caps::Fate;
@@ -297,6 +298,39 @@ impl Gatherings for FaultyStore {
 
     async fn put_off(&self, slot: Slot, until: UnixMs) -> Result<(), StoreError> {
         self.over_the_line(self.inner.put_off(slot, until)).await
+    }
+}
+
+#[async_trait]
+impl Schedules for FaultyStore {
+    async fn write_schedule(
+        &self,
+        owner: &Owner,
+        name: &str,
+        before: Option<&str>,
+        next: Option<&Schedule>,
+    ) -> Result<Wrote, StoreError> {
+        self.over_the_line(self.inner.write_schedule(owner, name, before, next)).await
+    }
+
+    async fn schedule(&self, owner: &Owner, name: &str) -> Result<Option<Kept>, StoreError> {
+        self.over_the_line(self.inner.schedule(owner, name)).await
+    }
+
+    async fn schedules(&self, owner: &Owner, after: Option<&str>, limit: u16) -> Result<SchedulePage, StoreError> {
+        self.over_the_line(self.inner.schedules(owner, after, limit)).await
+    }
+
+    async fn take_due(&self, now: UnixMs, again: UnixMs, limit: u16) -> Result<DueNow, StoreError> {
+        let taken = self.over_the_line(self.inner.take_due(now, again, limit)).await?;
+        if self.bug == Some(Bug::MovedOnFirst) {
+            for Kept { schedule, written } in &taken.due {
+                let next = schedule.rhythm().and_then(|rhythm| rhythm.after(now));
+                let moved = Schedule { next, ..schedule.clone() };
+                self.inner.write_schedule(&schedule.owner(), &schedule.name, Some(written), Some(&moved)).await?;
+            }
+        }
+        Ok(taken)
     }
 }
 

@@ -19,6 +19,7 @@ mod provider;
 mod quiet;
 mod render;
 mod scenario;
+mod scheduled;
 mod world;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,8 @@ use belfry::ports::deliveries::{Deliveries, Owner};
 use belfry::ports::links::LinkPolicy;
 use belfry::ports::pauses::Board;
 use belfry::ports::policy::{OUTBOX, Policy, Provider, Route};
+use belfry::ports::schedules::Schedule;
+use belfry::schedules;
 use belfry::store::sqlite::InlineStore;
 use belfry_domain::admission::Rules;
 use belfry_domain::caps::Cap;
@@ -59,6 +61,8 @@ pub struct Run {
     pub store: Arc<InlineStore>,
     plan: Plan,
     rules: BTreeMap<String, Rules>,
+    /// In the store from the beginning.
+    pub scheduled: Vec<Schedule>,
 }
 
 fn class(name: &str, order: Order, priority: Priority) -> Class {
@@ -95,7 +99,7 @@ impl Run {
         let world = World::new(Sim::new(plan.seed));
         world.told().faults = plan.faults;
         let store = InlineStore::open(world.node(WORLD));
-        Self { world, store, plan, rules: BTreeMap::new() }
+        Self { world, store, plan, rules: BTreeMap::new(), scheduled: Vec::new() }
     }
 
     /// The same with rules of admission for some classes.
@@ -142,6 +146,11 @@ impl Run {
         if told.acknowledged.len() < self.plan.intents.len() || (told.faults && self.plan.faults) {
             return false;
         }
+        drop(told);
+        if !self.slots_seen_to() {
+            return false;
+        }
+        let told = self.world.told();
         let ids: Vec<NotificationId> = told.acknowledged.values().copied().collect();
         drop(told);
         let ended = |id| self.record(id).is_none_or(|record| record.deliveries.iter().all(|one| one.ended()));
@@ -172,6 +181,7 @@ impl Run {
             store: self.store.clone(),
             plan: self.plan.clone(),
             rules: self.rules.clone(),
+            scheduled: self.scheduled.clone(),
         }
     }
 
@@ -203,7 +213,7 @@ impl Run {
             suppressions: self.store.clone(),
             preferences: self.store.clone(),
             gatherings: line.clone(),
-            pauses: Arc::new(Board::new(line)),
+            pauses: Arc::new(Board::new(line.clone())),
             render: Arc::new(SimRender { bug: self.plan.bug, made: std::sync::atomic::AtomicU64::new(0) }),
             seen_token: Arc::new(|id| format!("seen {id}")),
             clock: shell.clone(),
@@ -220,7 +230,13 @@ impl Run {
         };
         drop(Engine::start(deps, settings, inbox));
         if self.rules.values().any(|rules| rules.gather.is_some()) {
-            gathered::start(node, self.door(node, policy), self);
+            gathered::start(node, self.door(node, policy.clone()), self);
+        }
+        if !self.scheduled.is_empty() {
+            let intake = Arc::new(self.door(node, policy).intake());
+            let (clock, facts) = (shell.clone(), shell.clone());
+            let deps = schedules::Deps { schedules: line, holds: self.store.clone(), intake, clock, facts };
+            schedules::start(deps, &*shell);
         }
         if let Some(next) = self.plan.crashes.get(&node).and_then(|crashes| crashes.first()) {
             self.world.sim.crash_before(node, *next);

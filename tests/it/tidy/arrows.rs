@@ -17,6 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("intake", &["ports", "content", "facts"]),
     ("engine", &["ports", "content", "facts"]),
     ("gatherer", &["ports", "facts", "intake"]),
+    // It has what it sends accepted through the one door.
+    ("schedules", &["ports", "facts", "intake"]),
     ("http", &["ports", "facts", "intake", "content"]),
     // The lanes' depths, the clock their age is told by, and how lines should look.
     ("telemetry", &["facts", "ports", "config"]),
@@ -36,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "intake",
             "machine",
             "ports",
+            "schedules",
             "store",
             "telemetry",
         ],

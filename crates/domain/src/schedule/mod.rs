@@ -1,9 +1,9 @@
 //! Schedules: when something repeats, and which of the times that were missed are made up for.
 //!
-//! A schedule names local times. Each of them is one slot, at the one moment that [`crate::zone`] says, also where clocks
-//! jump over it or show it twice; times that become the same moment are one slot. A schedule of **every hour** names no
-//! hour that could be missing or come twice: it has a slot whenever the clock shows one of its minutes, so that "every 15
-//! minutes" is that in the night in which an hour is left out or repeated as well.
+//! A schedule names local times. Each of them is one slot, at the one moment that [`crate::zone`] says, also where
+//! clocks jump over it or show it twice; times that become the same moment are one slot. A schedule of **every hour**
+//! names no hour that could be missing or come twice: it has a slot whenever the clock shows one of its minutes, so that
+//! "every 15 minutes" is that in the night in which an hour is left out or repeated as well.
 
 mod cron;
 

@@ -134,7 +134,10 @@ proptest! {
     }
 
     #[test]
-    fn looks_at_any_moments_send_or_let_go_each_slot_once(world in worlds(), gaps in prop::collection::vec(0i64..2_000, 1..8)) {
+    fn looks_at_any_moments_send_or_let_go_each_slot_once(
+        world in worlds(),
+        gaps in prop::collection::vec(0i64..2_000, 1..8),
+    ) {
         let Some(first) = world.rhythm.after(world.now) else { return Ok(()) };
         let (mut next, mut now, mut sent, mut missed) = (Some(first), world.now, Vec::new(), 0);
         for minutes in gaps {
@@ -150,7 +153,8 @@ proptest! {
         }
         let all: BTreeSet<_> = sent.iter().collect();
         prop_assert_eq!(all.len(), sent.len(), "one was sent twice");
-        let looked = std::iter::successors(Some(first), |at| world.rhythm.after(*at)).take_while(|at| *at <= now).count();
+        let slots = std::iter::successors(Some(first), |at| world.rhythm.after(*at));
+        let looked = slots.take_while(|at| *at <= now).count();
         prop_assert_eq!(sent.len() + missed as usize, looked);
     }
 }
