@@ -10,7 +10,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 
 use crate::content::inputs::{Device, Inputs, STORED, Source};
-use crate::content::{Content, RenderFault as ContentFault, RenderProblem, hash};
+use crate::content::{Content, NotImported, RenderFault as ContentFault, RenderProblem, hash};
 use crate::engine::{Made, Render, RenderFault};
 use crate::intake::content_check::{ContentCheck, Slot};
 use crate::intake::fields::FieldProblem;
@@ -145,8 +145,12 @@ impl Templates {
         let kept = self.installation.template(&template.version).await.map_err(RenderFault::Store)?;
         let gone = || RenderFault::Broken(format!("{}: its frozen version is no longer kept", template.name));
         let kept = kept.ok_or_else(gone)?;
-        apart(|| content.import(&kept)).map_err(|_| gone())?;
-        Ok(())
+        match apart(|| content.import(&kept)) {
+            Ok(_) => Ok(()),
+            // As where it cannot be fetched just now: the delivery waits.
+            Err(NotImported::Late(why)) => Err(RenderFault::Store(StoreError::Unavailable(why))),
+            Err(NotImported::Broken(_)) => Err(gone()),
+        }
     }
 }
 
@@ -183,5 +187,5 @@ fn named(inputs: &Inputs, problem: RenderProblem) -> FieldProblem {
         Source::Template { .. } => "/template".into(),
         Source::Inline(_) => format!("/content{within}"),
     };
-    FieldProblem::new(pointer, problem.to_string())
+    FieldProblem { late: problem.fault == ContentFault::Late, ..FieldProblem::new(pointer, problem.to_string()) }
 }

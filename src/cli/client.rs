@@ -54,6 +54,8 @@ pub struct Client {
     other: Option<String>,
     /// Nobody does.
     gone: AtomicBool,
+    /// That it has to come back has been told.
+    waits_told: AtomicBool,
     key: Option<SecretString>,
 }
 
@@ -150,8 +152,8 @@ impl Client {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| Failure::new(Exit::Failed, plain(&error)))?;
-        let gone = AtomicBool::new(false);
-        Ok(Self { http, base: base.to_owned(), other: None, gone, key: key.map(SecretString::from) })
+        let [gone, waits_told] = [AtomicBool::new(false), AtomicBool::new(false)];
+        Ok(Self { http, base: base.to_owned(), other: None, gone, waits_told, key: key.map(SecretString::from) })
     }
 
     #[must_use]
@@ -193,7 +195,13 @@ impl Client {
             let answer = call().await?;
             returns += usize::from(answer.status == StatusCode::SERVICE_UNAVAILABLE);
             match answer.asks_to_come_back().filter(|_| returns <= MOST_RETURNS) {
-                Some(wait) => tokio::time::sleep(wait).await,
+                Some(wait) => {
+                    // Whoever imports under a small limit waits for minutes, and would see nothing move.
+                    if !self.waits_told.swap(true, Ordering::Relaxed) {
+                        eprintln!("waiting {} s at a time: the server says {}", wait.as_secs().max(1), answer.status);
+                    }
+                    tokio::time::sleep(wait).await;
+                }
                 None => return Ok(answer),
             }
         }

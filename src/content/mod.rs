@@ -205,9 +205,12 @@ impl Content {
     /// held; what falls out can be imported again.
     ///
     /// # Errors
-    /// Where it is no export, or does not compile (any more).
-    pub fn import(&self, kept: &KeptTemplate) -> Result<String, Vec<TemplateProblem>> {
-        let template = apart(Files::import(kept).map_err(|problem| vec![problem])?, Template::compile)?;
+    /// [`NotImported`].
+    pub fn import(&self, kept: &KeptTemplate) -> Result<String, NotImported> {
+        let files = Files::import(kept).map_err(|problem| NotImported::Broken(vec![problem]))?;
+        let compiled = threads::run(&threads::RunningOn::default(), move || Template::compile(files));
+        let template = compiled.map_err(|unfinished| NotImported::Late(why(unfinished)))?;
+        let template = template.map_err(NotImported::Broken)?;
         let version = template.version.clone();
         if self.version(&version).is_none() {
             let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,15 +231,32 @@ impl Content {
     }
 }
 
+/// Why a kept version is not in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotImported {
+    /// It did not come to an end just now; it may do so later.
+    Late(String),
+    /// It is no export, or does not compile (any more).
+    Broken(Vec<TemplateProblem>),
+}
+
+/// How often what does not come to an end is compiled: a machine that was asleep for a while is no fault of a template.
+const TRIES: usize = 3;
+
 /// Compiles where a template may be as deep as it likes.
 fn apart(
     files: Files,
     compile: fn(Files) -> Result<Template, Vec<TemplateProblem>>,
 ) -> Result<Template, Vec<TemplateProblem>> {
-    let template = files.name.clone();
-    threads::run(&threads::RunningOn::default(), move || compile(files)).unwrap_or_else(|unfinished| {
-        Err(vec![TemplateProblem { template, file: String::new(), line: 0, message: why(unfinished) }])
-    })
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let files = files.clone();
+        match threads::run(&threads::RunningOn::default(), move || compile(files)) {
+            Ok(compiled) => return compiled,
+            Err(unfinished) => last = why(unfinished),
+        }
+    }
+    Err(vec![TemplateProblem { template: files.name, file: String::new(), line: 0, message: last }])
 }
 
 fn why(unfinished: Unfinished) -> String {
@@ -252,6 +272,12 @@ fn why(unfinished: Unfinished) -> String {
 pub fn hash(message: &Rendered) -> String {
     // Strings, lists and numbers only: serializing them cannot fail.
     digest(&serde_json::to_vec(message).unwrap_or_default())
+}
+
+/// A message's hash with what its channel's own settings add to the message.
+#[must_use]
+pub fn stamped(hash: &str, stamp: Option<String>) -> String {
+    stamp.map_or_else(|| hash.to_owned(), |stamp| digest(format!("{hash} {stamp}").as_bytes()))
 }
 
 fn digest(bytes: &[u8]) -> String {

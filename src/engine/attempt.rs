@@ -21,6 +21,7 @@ use super::pacer::PacedCall;
 use super::permits::Permit;
 use super::settle::{Held, Settled, SharedRef};
 use super::{RenderFault, Shared, suppressions};
+use crate::content::stamped;
 use crate::facts::Fact;
 use crate::ports::channel::{Call, Service};
 use crate::ports::deliveries::{Claim, Owner, Spend, Written};
@@ -259,11 +260,13 @@ impl<'a> Work<'a> {
             Err(RenderFault::Broken(place)) => return Err(Event::Uncallable(Why::said(WhyCode::RenderFailed, place))),
             Err(RenderFault::Store(_)) => return Err(self.shared.hold_for(TEMPLATE_AWAY, DeferWhy::Retry)),
         };
-        if made.hash != delivery.content_hash {
-            if delivery.this_send_may_have_arrived() {
+        let hash = stamped(&made.hash, self.provider.channel.stamp());
+        if hash != delivery.content_hash {
+            // What was accepted before there were stamps has none.
+            if delivery.this_send_may_have_arrived() && made.hash != delivery.content_hash {
                 return Err(Event::Drifted);
             }
-            held.delivery.content_hash = made.hash;
+            held.delivery.content_hash = hash;
         }
         let (delivery, notification) = (&held.delivery, &self.claim.notification);
         Ok(Outgoing {

@@ -173,6 +173,10 @@ fn told(answer: Answer) -> Result<(Taken, bool), Problem> {
             Err(Problem::new(Code::TooOldToKnow, "The intent is older than repeats are remembered.")
                 .with(refusal.errors))
         }
+        // Nothing is wrong with it: a caller who drops what is refused must not drop this.
+        Answer::Refused(refusal) if refusal.errors.iter().any(|one| one.late) => {
+            Err(Problem::new(Code::Busy, "The template did not come to an end just now."))
+        }
         Answer::Refused(refusal) => Err(Problem::invalid(refusal.errors)),
     }
 }

@@ -79,9 +79,7 @@ pub async fn observe(State(api): State<Shared>, mut request: Request, next: Next
         None => run(&api, with_plain_encoding(request), next).await,
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        // Whoever has the link of a recipient's page can act with it.
-        let place = if path.starts_with("/u/") { route } else { &path };
-        response = written(&problem, &api.problem_docs(), place, response);
+        response = written(&problem, &api.problem_docs(), shown(&path, matched.as_deref()), response);
     }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -94,6 +92,19 @@ pub async fn observe(State(api): State<Shared>, mut request: Request, next: Next
     let took = api.deps.clock.boot().saturating_sub(began);
     api.deps.facts.record(&Fact::HttpAnswered { route, method, status: response.status().as_u16(), took });
     response
+}
+
+/// Below these stands a caller's own name for a recipient.
+const RECIPIENTS: [&str; 2] = ["/v1/recipients/", "/v1/preferences/"];
+
+/// The path as a problem shows it. Whoever has the link of a recipient's page can act with it, and callers have names for
+/// their recipients that may be addresses.
+fn shown<'a>(path: &'a str, route: Option<&'a str>) -> &'a str {
+    match route {
+        Some(route) if route.contains("{token}") || RECIPIENTS.iter().any(|of| route.starts_with(of)) => route,
+        _ if path.starts_with("/u/") => "/u/",
+        _ => path,
+    }
 }
 
 async fn run(api: &Shared, request: Request, next: Next) -> Response {
@@ -192,5 +203,22 @@ impl super::api::Api {
     #[must_use]
     pub fn problem_docs(self: &Arc<Self>) -> String {
         format!("{}/docs/problems", self.deps.public_url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_no_link_and_no_recipient() {
+        let token = Some("/u/{token}");
+        assert_eq!(shown("/u/secret", token), "/u/{token}");
+        assert_eq!(shown("/u/secret/", None), "/u/");
+        assert_eq!(shown("/u/secret/x", None), "/u/");
+        let recipient = Some("/v1/recipients/{id}");
+        assert_eq!(shown("/v1/recipients/ann@example.com", recipient), "/v1/recipients/{id}");
+        assert_eq!(shown("/v1/notifications/ntf_1", Some("/v1/notifications/{id}")), "/v1/notifications/ntf_1");
+        assert_eq!(shown("/v2", None), "/v2");
     }
 }

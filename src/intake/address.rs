@@ -92,7 +92,9 @@ pub fn normal(channel: ChannelKind, address: &str) -> String {
         Some((local, domain)) if channel == ChannelKind::Email => {
             let domain = idna::domain_to_ascii(domain).unwrap_or_else(|_| domain.to_lowercase());
             // As domains are by IDNA: "é" as one character or as two is typed and shown alike.
-            let local = ComposingNormalizerBorrowed::new_nfc().normalize(&local.to_lowercase()).into_owned();
+            // Which small sigma stands for a capital depends on where it stands.
+            let lower = local.to_lowercase().replace('ς', "σ");
+            let local = ComposingNormalizerBorrowed::new_nfc().normalize(&lower).into_owned();
             format!("{local}@{domain}")
         }
         _ => address.to_owned(),
@@ -157,6 +159,15 @@ fn endpoint(subscription: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A capital sigma has two small ones, by where it stands.
+    #[test]
+    fn greek_letters_have_no_case_either() {
+        let normal = |text| normal(ChannelKind::Email, text);
+        assert_eq!(normal("ΑΣ@example.com"), normal("ασ@example.com"));
+        assert_eq!(normal("ΑΣ@example.com"), normal("ας@example.com"));
+        assert_ne!(normal("ασ@example.com"), normal("αο@example.com"));
+    }
 
     #[test]
     fn mailboxes() {

@@ -16,12 +16,15 @@ pub struct FieldProblem {
     pub pointer: String,
     /// What is wrong and what would be right; never the value itself.
     pub detail: String,
+    /// Nothing is wrong with the field: what looks at it was too slow just now.
+    #[serde(skip)]
+    pub late: bool,
 }
 
 impl FieldProblem {
     #[must_use]
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), detail: detail.into() }
+        Self { pointer: pointer.into(), detail: detail.into(), late: false }
     }
 }
 

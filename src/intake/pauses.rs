@@ -7,11 +7,13 @@ use std::time::Duration;
 use belfry_domain::pause::{KINDS, Pause, Paused};
 use belfry_domain::subject::Subject;
 use belfry_domain::{ChannelKind, Delivery, Notification, UnixMs};
+use tokio::sync::Mutex;
 
 use super::accept::PolicyNow;
 use super::fields::{FieldProblem, Object, Problems, line};
 use super::json::{Node, Value};
 use super::registrar::Put;
+
 use crate::facts::{Fact, FactSink, PauseNews};
 use crate::ports::StoreError;
 use crate::ports::clock::{Boot, Clock};
@@ -41,6 +43,8 @@ pub struct Pausing {
     clock: Arc<dyn Clock>,
     facts: Arc<dyn FactSink>,
     policy: PolicyNow,
+    /// Of who sets a tenant's.
+    turn: Mutex<()>,
 }
 
 /// A pause and what waits behind it now.
@@ -94,8 +98,8 @@ fn exempt_of(policy: &Policy) -> BTreeSet<String> {
 
 impl Pausing {
     #[must_use]
-    pub const fn new(board: Arc<Board>, clock: Arc<dyn Clock>, facts: Arc<dyn FactSink>, policy: PolicyNow) -> Self {
-        Self { board, clock, facts, policy }
+    pub fn new(board: Arc<Board>, clock: Arc<dyn Clock>, facts: Arc<dyn FactSink>, policy: PolicyNow) -> Self {
+        Self { board, clock, facts, policy, turn: Mutex::default() }
     }
 
     /// Reads a pause. `own`: the one tenant whose messages may be held; `by`: who says so.
@@ -128,6 +132,11 @@ impl Pausing {
     /// # Errors
     /// [`StoreError`]: the same call again finishes it. So for every verb here.
     pub async fn put(&self, new: KeptPause, own: Option<&str>) -> Result<Option<Put<KeptPause>>, StoreError> {
+        // Two that come at once must not both find the last place.
+        let _turn = match own {
+            Some(_) => Some(self.turn.lock().await),
+            None => None,
+        };
         if own.is_some() && !has_room(&self.board.store().pauses().await?, &new, own) {
             return Ok(None);
         }

@@ -11,6 +11,7 @@ use super::caller::Caller;
 use super::canonical::Secret;
 use super::submission::{Slot, Submission, of};
 use crate::content::inputs::STORED;
+use crate::content::stamped;
 use crate::ports::deliveries::{CollapseGroup, NewNotification};
 use crate::ports::policy::{Policy, UNSERVED};
 
@@ -79,7 +80,7 @@ pub fn plan(
             send_at: submission.send_at,
             expires_at,
             lease: class.lease,
-            content_hash: content_hash.clone(),
+            content_hash: stamped(content_hash, policy.providers.get(provider).and_then(|it| it.channel.stamp())),
             address_mask: address::mask(slot.channel, &slot.address),
             address_hash: address_hash.clone(),
             device: DeviceApp::said(device.app, device.environment),

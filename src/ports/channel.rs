@@ -84,6 +84,12 @@ pub trait Channel: Send + Sync + 'static {
         None
     }
 
+    /// What its own settings put into messages that say nothing of the kind, as a mail's From: with another a repeat is
+    /// another message.
+    fn stamp(&self) -> Option<String> {
+        None
+    }
+
     /// Makes one call and classifies what came of it. Has its own deadline for every wait. May be
     /// dropped at any await point and must leave nothing half-done for the next call.
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome;

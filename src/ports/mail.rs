@@ -15,6 +15,13 @@ pub const TO_UNSUBSCRIBE: usize = 2;
 pub const MOST_ATTACHMENTS: usize = 50;
 /// All attachments of one mail together, decoded.
 pub const MOST_ATTACHED_BYTES: usize = 10 * 1024 * 1024;
+
+/// What attachments have together, decoded: of base64 without line ends each four characters are three bytes.
+#[must_use]
+pub fn attached_bytes(attachments: &[Attachment]) -> usize {
+    let of = |base64: &str| base64.len() / 4 * 3 - base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    attachments.iter().map(|one| of(&one.base64)).sum()
+}
 /// In characters.
 pub const LONGEST_FILENAME: usize = 255;
 pub const LONGEST_CONTENT_TYPE: usize = 255;
@@ -230,6 +237,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn attachments_weigh_what_they_have_decoded() {
+        let of = |base64: &str| Attachment {
+            filename: "a".into(),
+            content_type: "text/plain".into(),
+            base64: base64.into(),
+            cid: None,
+        };
+        assert_eq!(attached_bytes(&["YQ==", "YWI=", "YWJj", "YWJjZA==", ""].map(of)), 1 + 2 + 3 + 4);
+    }
 
     #[test]
     fn case_109_names_and_values_that_would_inject_are_refused() {

@@ -36,8 +36,9 @@ impl FromStr for Zone {
     /// Upper and lower case are the same.
     fn from_str(name: &str) -> Result<Self, NoZone> {
         match TimeZoneDatabase::bundled().get(name) {
-            // "Etc/Unknown" is what some devices send who do not know theirs.
-            Ok(zone) if !zone.is_unknown() => Ok(Self(zone)),
+            // "Etc/Unknown" is what some devices send who do not know theirs, and "Factory" what the database has for
+            // machines that were not told.
+            Ok(zone) if !zone.is_unknown() && zone.iana_name() != Some("Factory") => Ok(Self(zone)),
             _ => Err(NoZone),
         }
     }
@@ -118,5 +119,18 @@ impl FromStr for LocalTime {
 impl fmt::Display for LocalTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_no_zone_is_none() {
+        for name in ["Etc/Unknown", "Factory", "factory", "Asia/Tokio", ""] {
+            assert_eq!(name.parse::<Zone>(), Err(NoZone), "{name}");
+        }
+        assert!("europe/stockholm".parse::<Zone>().is_ok() && "UTC".parse::<Zone>().is_ok());
     }
 }

@@ -27,7 +27,7 @@ use belfry_domain::outcome::{Outcome, RepeatGuard, Why, WhyCode};
 use self::classify::{Phase, Told, classify, went_stale};
 use self::config::SmtpConfig;
 use self::connection::{Connection, Trouble};
-use self::message::{BuildError, BuiltMail, build};
+use self::message::{BuildError, BuiltMail, Sender, build};
 use self::pool::Pool;
 use self::reply::Reply;
 use self::settings::Settings;
@@ -130,6 +130,12 @@ impl Channel for SmtpChannel {
 
     fn receipts(&self) -> bool {
         false
+    }
+
+    /// The sender is in the Message-ID as well.
+    fn stamp(&self) -> Option<String> {
+        let Sender { name, address } = &self.settings.sender;
+        Some(format!("{} <{}>", name.as_deref().unwrap_or_default(), address.as_str()))
     }
 
     async fn send(&self, out: &Outgoing, call: &Call) -> Outcome {

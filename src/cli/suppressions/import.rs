@@ -1,6 +1,7 @@
 //! `suppressions import`: one request for each row, several at a time. What is wrong with a row costs that row alone.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -43,22 +44,34 @@ impl ImportArgs {
 struct Tally {
     new: usize,
     before: usize,
+    /// Rows about the same as a row of this file that was counted.
+    repeats: usize,
+    /// Those that were counted, by id.
+    seen: HashSet<String>,
     /// By line, what would be right; never what stands there.
     wrong: Vec<(usize, String)>,
 }
 
 impl Tally {
     fn rows(&self) -> usize {
-        self.new + self.before + self.wrong.len()
+        self.new + self.before + self.repeats + self.wrong.len()
     }
 
     /// # Errors
     /// It is no matter of the row.
     fn count(&mut self, line: usize, told: Result<Answer, Failure>) -> Result<(), Failure> {
         let answer = told?;
+        let taken = matches!(answer.status, StatusCode::CREATED | StatusCode::OK);
+        if taken && !answer.body["id"].as_str().is_none_or(|id| self.seen.insert(id.to_owned())) {
+            self.repeats += 1;
+            return Ok(());
+        }
         match answer.status {
             StatusCode::CREATED => self.new += 1,
             StatusCode::OK => self.before += 1,
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                self.wrong.push((line, "is too long: a note has at most 255 characters".into()))
+            }
             StatusCode::UNPROCESSABLE_ENTITY => self.wrong.push((line, in_words(&answer.body))),
             StatusCode::CONFLICT => {
                 let why = answer.body["detail"].as_str().unwrap_or("there are too many of this address");
@@ -75,8 +88,13 @@ impl Tally {
             1 => ", 1 wrong".into(),
             many => format!(", {many} wrong"),
         };
+        let repeats = match self.repeats {
+            0 => String::new(),
+            1 => ", 1 repeats another row".into(),
+            many => format!(", {many} repeat other rows"),
+        };
         let rows = if self.rows() == 1 { "1 row".into() } else { format!("{} rows", self.rows()) };
-        format!("{rows}: {} suppressed, {} were before{wrong}\n", self.new, self.before)
+        format!("{rows}: {} suppressed, {} were before{repeats}{wrong}\n", self.new, self.before)
     }
 }
 
@@ -146,7 +164,7 @@ fn report(shell: &Shell, mut tally: Tally) -> anyhow::Result<Exit> {
         Format::Json => {
             let wrong: Vec<_> = tally.wrong.iter().map(|(line, why)| json!({ "line": line, "detail": why })).collect();
             print_json(&json!({
-                "rows": tally.rows(), "suppressed": tally.new, "before": tally.before, "wrong": wrong,
+                "rows": tally.rows(), "suppressed": tally.new, "before": tally.before, "repeats": tally.repeats, "wrong": wrong,
             }))?;
         }
         Format::Table => {

@@ -103,6 +103,12 @@ fn an_import_names_what_is_wrong_by_its_line_and_a_repeat_of_it_changes_nothing(
     );
     std::fs::write(dir.join("export.csv"), "address\na…@example.com\n").unwrap();
     assert_eq!(suppressions(dir, &["import", "export.csv"]).code, 3);
+    // A row that no request can hold costs nobody else.
+    let long = format!("address,note\nx1@example.com,\nx2@example.com,{}\nx3@example.com,\n", "n".repeat(1_200_000));
+    std::fs::write(dir.join("long.csv"), long).unwrap();
+    let done = suppressions(dir, &["import", "long.csv"]);
+    assert_eq!((done.code, done.out.as_str()), (3, "3 rows: 2 suppressed, 0 were before, 1 wrong\n"), "{done:?}");
+    assert_eq!(done.err, "line 3: is too long: a note has at most 255 characters\n");
     for (text, words) in [("", "must name the columns"), ("ann@example.com\n", "must name the columns")] {
         std::fs::write(dir.join("bad.csv"), text).unwrap();
         let bad = suppressions(dir, &["import", "bad.csv"]);
@@ -123,6 +129,11 @@ fn an_import_comes_back_when_it_is_told_to() {
     std::fs::write(dir.join("list.csv"), format!("address\n{rows}")).unwrap();
     let done = suppressions(dir, &["import", "list.csv"]);
     assert!(done.code == 0 && done.out == "18 rows: 18 suppressed, 0 were before\n", "{done:?}");
+    assert_eq!(done.err.matches("waiting 1 s at a time: the server says 429").count(), 1, "{done:?}");
+    // One address, however often it stands there.
+    std::fs::write(dir.join("twice.csv"), "address\ndup@example.com\nDUP@example.com\nimp0@example.com\n").unwrap();
+    let done = suppressions(dir, &["import", "twice.csv"]);
+    assert!(done.out == "3 rows: 1 suppressed, 1 were before, 1 repeats another row\n", "{done:?}");
 }
 
 /// More than the time that anybody waits for: it says so, and what it had done counts.

@@ -12,16 +12,25 @@ struct Shop {
     stub: SmtpStub,
 }
 
+/// Its last section is that of retries.
+fn sections(stub: &SmtpStub, from: &str) -> String {
+    format!(
+        "[channels.email]\nproviders = [\"main\"]\n[providers.main]\nkind = \"smtp\"\nurl = \"{}\"\nfrom = \"{from}\"\n\
+         [classes.receipt.retry]\nbase = \"50ms\"\ncap = \"100ms\"\n",
+        stub.url()
+    )
+}
+
 impl Shop {
     fn new(script: Script) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let stub = runtime.block_on(SmtpStub::start(script));
-        let sections = format!(
-            "[channels.email]\nproviders = [\"main\"]\n[providers.main]\nkind = \"smtp\"\nurl = \"{}\"\n\
-             from = \"Shop <no-reply@example.com>\"\n[classes.receipt.retry]\nbase = \"50ms\"\ncap = \"100ms\"\n",
-            stub.url()
-        );
+        let sections = sections(&stub, "Shop <no-reply@example.com>");
         Self { live: Live::start(runtime, &sections, &[]), stub }
+    }
+
+    fn sections(&self, from: &str) -> String {
+        sections(&self.stub, from)
     }
 
     fn send(&self, key: &str, body: &Value) -> Value {
@@ -129,4 +138,24 @@ fn case_29_other_refusals_suppress_nobody() {
     let joe = shop.send("c", &mail("joe@example.com"));
     assert_eq!(ends(&joe), [("j…@example.com", "accepted")]);
     assert_eq!(shop.listed(), Vec::<Value>::new());
+}
+
+/// Whoever has the first copy would get a second under another Message-ID, from another sender.
+#[test]
+fn a_repeat_after_an_unknown_outcome_is_parked_where_the_sender_is_another_since() {
+    let shop = Shop::new(Script::default().always(At::Dot, Act::Cut));
+    let sections = |from: &str| {
+        shop.sections(from)
+            + "max_attempts = 1000\n[classes.receipt]\norder = \"send_then_record\"\nresend_limit = 1000\n"
+    };
+    shop.live.reload(&sections("no-reply@example.com"));
+    let id = shop.live.send("k", &mail("ann@example.com"));
+    shop.live.once(&id, "it was tried", |one| one["attempts"].as_u64() > Some(1));
+    shop.live.reload(&sections("no-reply@other.example"));
+    let ended = shop.live.ended(&id);
+    assert_eq!(ends(&ended), [("a…@example.com", "parked")], "{ended}");
+    let reason = ended["deliveries"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("A repeat would have carried another message than the first"), "{reason}");
+    let senders: Vec<String> = shop.stub.messages().into_iter().map(|stored| stored.from).collect();
+    assert!(senders.len() > 1 && senders.iter().all(|from| from == "no-reply@example.com"), "{senders:?}");
 }
