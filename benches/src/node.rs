@@ -110,6 +110,26 @@ async fn run(store: Opened, policy: Policy) -> Result<()> {
     Ok(())
 }
 
+fn ports(
+    store: &Opened,
+    policy: watch::Receiver<Arc<Policy>>,
+    templates: Templates,
+    facts: Arc<Recorder>,
+) -> IntakePorts {
+    IntakePorts {
+        deliveries: store.deliveries.clone(),
+        content: Arc::new(templates),
+        recipients: store.recipients.clone(),
+        suppressions: store.suppressions.clone(),
+        preferences: store.preferences.clone(),
+        gatherings: store.gatherings.clone(),
+        clock: Arc::new(MachineClock),
+        dice: Arc::new(MachineDice),
+        facts,
+        policy: Arc::new(move || policy.borrow().clone()),
+    }
+}
+
 async fn api(
     store: &Opened,
     policy: &watch::Sender<Arc<Policy>>,
@@ -119,18 +139,7 @@ async fn api(
 ) -> Result<Deps> {
     let secret = store.installation.secret([7; 32]).await?;
     let policy = policy.subscribe();
-    let ports = IntakePorts {
-        deliveries: store.deliveries.clone(),
-        content: Arc::new(templates),
-        recipients: store.recipients.clone(),
-        suppressions: store.suppressions.clone(),
-        preferences: store.preferences.clone(),
-        gatherings: store.gatherings.clone(),
-        clock: Arc::new(MachineClock),
-        dice: Arc::new(MachineDice),
-        facts: recorder.clone(),
-        policy: Arc::new(move || policy.borrow().clone()),
-    };
+    let ports = ports(store, policy, templates, recorder.clone());
     let metrics = recorder.clone();
     let clock = Arc::new(MachineClock);
     let preferences = Arc::new(PreferenceDesk::new(store.preferences.clone(), clock.clone(), ports.policy.clone()));

@@ -98,21 +98,10 @@ fn enveloped(mut message: Rendered, envelope: Option<&Inline>) -> Result<Rendere
         }
         mail.attachments.push(attachment);
     }
-    if mail.headers.len() > mail_rules::MOST_HEADERS {
-        let most = mail_rules::MOST_HEADERS;
-        let what = format!("a mail has at most {most} headers of one's own, those of its template included");
-        return Err(RenderProblem::new(RenderFault::TooLarge, what));
+    match mail_rules::too_much(&mail.headers, &mail.attachments) {
+        Some(what) => Err(RenderProblem::new(RenderFault::TooLarge, what)),
+        None => Ok(message),
     }
-    if mail_rules::attached_bytes(&mail.attachments) > mail_rules::MOST_ATTACHED_BYTES {
-        let most = mail_rules::MOST_ATTACHED_BYTES >> 20;
-        let what = format!("attachments have at most {most} MiB together, those of the template included");
-        return Err(RenderProblem::new(RenderFault::TooLarge, what));
-    }
-    if mail.attachments.len() > mail_rules::MOST_ATTACHMENTS {
-        let most = mail_rules::MOST_ATTACHMENTS;
-        return Err(RenderProblem::new(RenderFault::TooLarge, format!("a mail has at most {most} attachments")));
-    }
-    Ok(message)
 }
 
 /// A mail with the headers by which mail programs unsubscribe (RFC 2369, RFC 8058), unless it has its own. One click

@@ -127,13 +127,7 @@ impl<'a> Work<'a> {
             return Some((held, Event::Released));
         }
         let decided = self.shared.deps.clock.boot();
-        if held.delivery.folding().is_none()
-            && let Some(event) = self.not_now(&held.delivery, &seen)
-        {
-            return Some((held, event));
-        }
-        if let Some(gathering) = held.delivery.gathers() {
-            let event = self.gathers_still(&held.delivery, gathering.slot).await;
+        if let Some(event) = self.waits(&held.delivery, &seen).await {
             return Some((held, event));
         }
         if held.delivery.maybe_sent && self.provider.channel.repeat_guard() == RepeatGuard::Lookup {
@@ -192,6 +186,16 @@ impl<'a> Work<'a> {
     async fn turn(&self) -> Slot {
         let calls = if self.records_first() { &self.shared.spending } else { &self.shared.calls };
         calls.enter(&self.claim.delivery.lane, self.provider.concurrency).await
+    }
+
+    /// Why no call is made now: for what was read with the claim, or because it is an item and its digest is made instead.
+    async fn waits(&self, delivery: &Delivery, seen: &Seen) -> Option<Event> {
+        let not_now = if delivery.folding().is_none() { self.not_now(delivery, seen) } else { None };
+        match (not_now, delivery.gathers()) {
+            (Some(event), _) => Some(event),
+            (None, Some(gathering)) => Some(self.gathers_still(delivery, gathering.slot).await),
+            (None, None) => None,
+        }
     }
 
     /// Whether it may be called at all now, on what was read with the claim.

@@ -89,6 +89,14 @@ pub struct EntryView {
 }
 
 impl EntryView {
+    fn folded(into: String, base: Self) -> Self {
+        Self { what: "folded", into: Some(into), ..base }
+    }
+
+    fn stop_asked(by: String, text: Option<String>, base: Self) -> Self {
+        Self { what: "stop_asked", by: Some(by), text, ..base }
+    }
+
     fn cap_full(cap: &str, until: &str, base: Self) -> Self {
         Self { what: "cap_full", until: Some(until.to_owned()), cap: Some(cap.to_owned()), ..base }
     }
@@ -136,12 +144,10 @@ impl EntryView {
                 ..base
             },
             Happened::CapFull { cap, opens } => Self::cap_full(cap, &rfc3339(*opens), base),
-            Happened::Folded { into } => Self { what: "folded", into: Some(into.to_string()), ..base },
+            Happened::Folded { into } => Self::folded(into.to_string(), base),
             Happened::LookedUp { found } => Self { what: "looked_up", found: Some(*found), ..base },
             Happened::Readdressed => Self { what: "readdressed", ..base },
-            Happened::StopAsked { by, why } => {
-                Self { what: "stop_asked", by: Some(by.clone()), text: said(why), ..base }
-            }
+            Happened::StopAsked { by, why } => Self::stop_asked(by.clone(), said(why), base),
             Happened::Receipt { kind } => Self { what: "receipt", receipt: Some(ReceiptKind::name(*kind)), ..base },
             Happened::Redriven { by } => Self { what: "redriven", by: Some(by.clone()), ..base },
             Happened::SentAgain { by, send } => {

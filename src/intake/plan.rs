@@ -60,9 +60,7 @@ pub fn plan(
 ) -> NewNotification {
     let Setting { policy, secret, caller, now } = setting;
     let class = &submission.class;
-    let latest = submission.send_at.map_or(now, |at| at.max(now)).plus(class.expiry);
-    let expires_at = submission.expires_at.map_or(latest, |asked| asked.min(latest));
-    let template = submission.inputs.source.frozen().cloned();
+    let expires_at = submission.expires_at_latest(now);
     let hashes = submission.slots.iter().map(|slot| slot.hash(secret)).collect::<Vec<_>>();
     let deliveries = submission.slots.iter().zip(&hashes).zip(&submission.content_hashes);
     let deliveries = deliveries.map(|((slot, address_hash), content_hash)| {
@@ -103,7 +101,7 @@ pub fn plan(
             created_at: now,
             remembered_until: now.plus(class.window),
             via: arrival.via,
-            template,
+            template: submission.inputs.source.frozen().cloned(),
             scope: submission.scope,
             reference: submission.reference,
             group: submission.group,
@@ -119,6 +117,14 @@ pub fn plan(
             digest: submission.digest,
             gathered: Vec::new(),
         },
+    }
+}
+
+impl Submission {
+    /// The class's own expiry, or what was asked for where that comes first.
+    fn expires_at_latest(&self, now: UnixMs) -> UnixMs {
+        let latest = self.send_at.map_or(now, |at| at.max(now)).plus(self.class.expiry);
+        self.expires_at.map_or(latest, |asked| asked.min(latest))
     }
 }
 

@@ -16,6 +16,20 @@ pub const MOST_ATTACHMENTS: usize = 50;
 /// All attachments of one mail together, decoded.
 pub const MOST_ATTACHED_BYTES: usize = 10 * 1024 * 1024;
 
+/// What a mail has more of than it may, with all that its template and its request put into it.
+#[must_use]
+pub fn too_much(headers: &[(String, String)], attachments: &[Attachment]) -> Option<String> {
+    if headers.len() > MOST_HEADERS {
+        return Some(format!("a mail has at most {MOST_HEADERS} headers of one's own, those of its template included"));
+    }
+    if attachments.len() > MOST_ATTACHMENTS {
+        return Some(format!("a mail has at most {MOST_ATTACHMENTS} attachments"));
+    }
+    let most = MOST_ATTACHED_BYTES >> 20;
+    let fit = attached_bytes(attachments) <= MOST_ATTACHED_BYTES;
+    (!fit).then(|| format!("attachments have at most {most} MiB together, those of the template included"))
+}
+
 /// What attachments have together, decoded: of base64 without line ends each four characters are three bytes.
 #[must_use]
 pub fn attached_bytes(attachments: &[Attachment]) -> usize {

@@ -376,7 +376,8 @@ impl Draft<'_> {
     fn gathered(&mut self, slot: Slot) -> Result<(), Rejected> {
         let untouched = self.next.state.waiting() && self.next.gathering.is_none() && self.next.rev == 0;
         let sending = matches!(self.next.state, State::Sending { .. });
-        if !untouched && !(sending && self.next.gathers().is_some()) {
+        let gathers_still = sending && self.next.gathers().is_some();
+        if !(untouched || gathers_still) {
             return Err(self.rejected());
         }
         let into = self.next.folding();

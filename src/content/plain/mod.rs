@@ -185,7 +185,7 @@ impl Shallow {
         self.open.push(name);
         match attribute(attributes, "href").filter(|_| name == "a") {
             Some(href) => {
-                let href = if href.starts_with('#') { href.to_owned() } else { self.aside.put(&href) };
+                let href = if href.starts_with('#') { href.to_owned() } else { self.aside.put(href) };
                 self.out.push_str(&format!("<a href=\"{}\">", href.replace('"', "&quot;").replace('<', "&lt;")))
             }
             None => self.out.push_str(&format!("<{name}>")),

@@ -1,6 +1,7 @@
 //! Broadcasts: those of an owner stand in one hash, under the tag that the owner's digest says; chunks of rows are spread
 //! over all tags. What is changed is written over what was read, by its rev.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -106,7 +107,7 @@ impl Broadcasts for RedisStore {
         let found = answers::list(self.broadcast_verb("all", keys, Vec::new(), Need::Done).await?)?;
         let mut all: Vec<Broadcast> =
             found.into_iter().map(|value| read(&answers::bytes(value)?)).collect::<Result<_>>()?;
-        all.sort_by(|one, other| (other.created_at, other.id).cmp(&(one.created_at, one.id)));
+        all.sort_by_key(|one| Reverse((one.created_at, one.id)));
         Ok(all)
     }
 

@@ -138,7 +138,7 @@ fn a_template_that_does_not_finish_holds_up_nobody() {
         assert!(asked(server, "GET /readyz HTTP/1.1", "").starts_with("HTTP/1.1 200"));
         for one in asking {
             let answer = one.join().unwrap();
-            assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("finish"), "{answer}");
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("did not come to an end"), "{answer}");
         }
     });
     server.signal(Signal::TERM);

@@ -53,7 +53,8 @@ async fn each_slot_is_sent_once_by_whoever_looks_and_its_run_is_shown() {
     assert_eq!(sent(&bed).await.len(), 0, "it is not yet due");
     bed.clock.forward(Duration::from_millis(1));
     let (a, b) = tokio::join!(look(&one), look(&other));
-    (a.unwrap(), b.unwrap());
+    a.unwrap();
+    b.unwrap();
     assert_eq!(look(&one).await, Ok(Some(UnixMs(slot.0 + 60_000))));
     let id = NotificationId::slot("acme", "live", "minutely", slot).to_string();
     let all = sent(&bed).await;
@@ -203,7 +204,8 @@ async fn what_was_missed_is_skipped_or_made_up_for_within_bounds() {
     };
     let mut expected = [slots("skips", &[10]), slots("catches-up", &[8, 9, 10])].concat();
     let mut all: Vec<String> = sent(&bed).await.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
-    (expected.sort(), all.sort());
+    expected.sort();
+    all.sort();
     assert_eq!(all, expected);
     for (name, missed) in [("skips", 9), ("catches-up", 7)] {
         let shown = shown(&bed, name).await;
