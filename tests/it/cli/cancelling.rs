@@ -174,10 +174,7 @@ fn what_is_interrupted_says_how_far_it_came_and_where_to_go_on() {
     let mut said = String::new();
     err.read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
-    assert!(
-        said.contains("belfry: interrupted\nUntil then: 1000 notifications: 1000 deliveries cancelled"),
-        "{said}"
-    );
+    assert!(said.contains("belfry: interrupted\nUntil then: 1000 notifications: 1000 deliveries cancelled"), "{said}");
     let cursor = said.split("with --cursor ").nth(1).unwrap().split(' ').next().unwrap();
     drop(slow);
     let _third = server(dir, "");
